@@ -1,0 +1,94 @@
+/**
+ * What a client and its daemon say over the Unix socket: JSON lines, one
+ * request a connection; closing the connection cancels the request. After
+ * `done` the client takes the file itself (hard link, copy), with its own
+ * rights, or asks for the bytes with `send`.
+ */
+import { z } from "zod";
+
+/** Version in every request; another one is refused with `protocol`. */
+export const IPC_PROTOCOL = 1;
+
+const count = z.number().int().nonnegative();
+const wireError = z.object({ code: z.string().max(64), message: z.string().max(4000) });
+
+export const downloadRequest = z.object({
+  type: z.literal("download"),
+  v: z.literal(IPC_PROTOCOL),
+  url: z.string().min(1).max(8192),
+  /** Sent to the origin of this URL only. */
+  headers: z.array(z.tuple([z.string().min(1).max(256), z.string().max(8192)])).max(100).default([]),
+  tag: z.string().max(256).default(""),
+  filter: z.string().max(1024).default(""),
+  /** `algorithm:hex` of the whole content. */
+  digest: z.string().max(140).nullable().default(null),
+  /** `0-9`, `150-`, `-50`; null is the whole content. */
+  range: z.string().max(40).nullable().default(null),
+  disable_back_source: z.boolean().default(false),
+  /** Bytes per second; 0 is no limit. */
+  rate_limit: count.default(0),
+  /** `file`: the client takes the daemon's file at the end. `stream`: bytes in order while they arrive. */
+  delivery: z.enum(["file", "stream"]).default("file"),
+  /** W3C traceparent of the client's span. */
+  traceparent: z.string().max(100).optional(),
+});
+
+/** Client → daemon. */
+export const ipcRequest = z.discriminatedUnion("type", [
+  downloadRequest,
+  z.object({ type: z.literal("status"), v: z.literal(IPC_PROTOCOL) }),
+]);
+
+/** Client → daemon after `done` of delivery `file`: the link and the copy failed. */
+export const ipcFollowUp = z.object({ type: z.literal("send") });
+
+/** Where a download's bytes came from, and how it ended. */
+export const downloadStats = z.object({
+  task_id: z.string().max(64),
+  content_length: count,
+  /** The bytes asked for: the range, or all. */
+  offset: count,
+  length: count,
+  from_local: count,
+  from_peers: count,
+  from_source: count,
+  /** Hosts that sent at least one piece. */
+  peers: count,
+  /** `algorithm:hex` that the whole content was checked against, or null. */
+  verified: z.string().max(140).nullable(),
+  /** Bytes by host that sent them: `[host name or id, bytes]`. */
+  parents: z.array(z.tuple([z.string().max(256), count])).max(1000).default([]),
+});
+
+/** Daemon → client. */
+export const ipcReply = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("accepted"), task_id: z.string().max(64) }),
+  z.object({
+    type: z.literal("progress"),
+    total: count.nullable(),
+    done: count,
+    from_local: count,
+    from_peers: count,
+    from_source: count,
+    peers: count,
+  }),
+  /** `length` raw bytes follow this line. */
+  z.object({ type: z.literal("data"), length: count }),
+  /** `path`: the daemon's file of the whole content (delivery `file`). It stays while the connection is open. */
+  z.object({ type: z.literal("done"), path: z.string().max(4096).nullable(), stats: downloadStats }),
+  z.object({
+    type: z.literal("status"),
+    version: z.string(),
+    host_id: z.string(),
+    tasks: count,
+    schedulers: count,
+    pid: count,
+  }),
+  z.object({ type: z.literal("error"), error: wireError }),
+]);
+
+export type DownloadRequest = z.output<typeof downloadRequest>;
+export type DownloadRequestInput = z.input<typeof downloadRequest>;
+export type DownloadStats = z.output<typeof downloadStats>;
+export type IpcRequest = z.output<typeof ipcRequest>;
+export type IpcReply = z.output<typeof ipcReply>;

@@ -1,0 +1,60 @@
+/**
+ * What neighbours say to each other on the upload port: piece bytes over HTTP
+ * with keep-alive (`GET /v1/tasks/TASK/GENERATION/pieces/NUMBER`), and one
+ * long-lived exchange of JSON lines per pair (`GET /v1/exchange` with
+ * `Upgrade: lacewing-exchange/1`) in which the dialling side subscribes to
+ * tasks and hears which pieces the other has.
+ */
+import { z } from "zod";
+import { taskIdText } from "./scheduler.ts";
+
+export const EXCHANGE_UPGRADE = "lacewing-exchange/1";
+export const EXCHANGE_PATH = "/v1/exchange";
+/** Who asks: the host id of the child. */
+export const HOST_HEADER = "x-lacewing-host";
+/** Pieces that the child still misses: the neediest is served first. */
+export const NEED_HEADER = "x-lacewing-need";
+
+const generation = z.string().min(1).max(64);
+const pieceNumbers = z.array(z.number().int().nonnegative()).max(4096);
+
+/** Dialling side → serving side. */
+export const exchangeRequest = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("subscribe"), task_id: taskIdText, generation }),
+  z.object({ type: z.literal("unsubscribe"), task_id: taskIdText }),
+]);
+
+/** Serving side → dialling side. */
+export const exchangeEvent = z.discriminatedUnion("type", [
+  /** All pieces held now; answers every subscribe (an unknown task has none and is `known: false`). */
+  z.object({
+    type: z.literal("bitmap"),
+    task_id: taskIdText,
+    generation,
+    known: z.boolean(),
+    pieces: z.string().max(64 * 1024),
+  }),
+  z.object({ type: z.literal("have"), task_id: taskIdText, generation, pieces: pieceNumbers }),
+  /** The task was dropped or replaced by another generation. */
+  z.object({ type: z.literal("gone"), task_id: taskIdText, generation }),
+]);
+
+export type ExchangeRequest = z.output<typeof exchangeRequest>;
+export type ExchangeEvent = z.output<typeof exchangeEvent>;
+
+/** Path of one piece. */
+export function piecePath(taskId: string, generation: string, number: number): string {
+  return `/v1/tasks/${taskId}/${encodeURIComponent(generation)}/pieces/${number}`;
+}
+
+/** Reads a path made by `piecePath`; null for any other path. */
+export function parsePiecePath(path: string): { taskId: string; generation: string; number: number } | null {
+  const match = /^\/v1\/tasks\/([0-9a-f]{64})\/([A-Za-z0-9._~%-]{1,200})\/pieces\/(\d{1,7})$/.exec(path);
+  if (match === null) return null;
+  const [, taskId = "", generation = "", number = ""] = match;
+  try {
+    return { taskId, generation: decodeURIComponent(generation), number: Number(number) };
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * The engine's door: everything that wants a content (client, order of the
+ * scheduler, proxy) calls `TaskManager.start` with a request and gets a run.
+ */
+import type { Digest } from "../core/digest.ts";
+import type { RangeSpec } from "../core/range.ts";
+import type { DownloadStats } from "../core/wire/ipc.ts";
+
+/** What is asked for. */
+export interface TaskRequest {
+  readonly url: string;
+  readonly headers: readonly (readonly [string, string])[];
+  readonly tag: string;
+  readonly filter: string;
+  /** Whole content's digest, checked before `finished` resolves. */
+  readonly digest: Digest | null;
+  /** Part wanted; null is all. */
+  readonly range: RangeSpec | null;
+  readonly disableBackSource: boolean;
+  /** Bytes per second; 0 is no limit. */
+  readonly rateLimitBytesPerSecond: number;
+  readonly traceparent?: string;
+}
+
+/** How far a run is. All counts are bytes of the part asked for. */
+export interface TaskProgress {
+  /** Null while the length is not known. */
+  readonly total: number | null;
+  readonly done: number;
+  readonly fromLocal: number;
+  readonly fromPeers: number;
+  readonly fromSource: number;
+  /** Hosts that have sent at least one piece. */
+  readonly peers: number;
+}
+
+/** One request's part in a task. Dispose it when its bytes are no longer needed: its file stays until then. */
+export interface TaskRun extends AsyncDisposable {
+  readonly taskId: string;
+  progress(): TaskProgress;
+  /** Calls `listener` after each change, at most once per event-loop turn; returns the way to stop. */
+  onProgress(listener: () => void): () => void;
+  /** Resolves when every byte asked for is valid (and the digest right); rejects with a LacewingError or `signal.reason`. */
+  readonly finished: Promise<TaskResult>;
+  /** The bytes asked for, in order, while they become valid; waits for each. */
+  read(): AsyncIterable<Uint8Array>;
+}
+
+export interface TaskResult {
+  readonly stats: DownloadStats;
+  /** Absolute path of the whole content's file in the store. */
+  readonly path: string;
+}
+
+export interface TaskStarter {
+  /** @throws {LacewingError} `usage` for a URL that cannot be read. */
+  start(request: TaskRequest, options: { signal: AbortSignal }): TaskRun;
+}
