@@ -98,6 +98,8 @@ export const hostMessage = z.discriminatedUnion("type", [
     can_source: z.boolean(),
     /** Whether the origin is asked without this host's own headers, so that any host may read it instead. */
     anonymous: z.boolean(),
+    /** Only part of the content is wanted: lease nothing unasked; missing pieces come as `starving`. */
+    partial: z.boolean().default(false),
   }),
   z.object({ type: z.literal("leave"), task_id: hex }),
   /** A lease holder learned what the origin has. */
