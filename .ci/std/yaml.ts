@@ -44,7 +44,12 @@ export function parse(content: string): unknown {
  */
 export function stringify(data: unknown, options: StringifyOptions = {}): string {
   try {
-    return dump(data, options);
+    // On its own the package leaves undefined out.
+    const replacer = (key: string, value: unknown) => {
+      if (value === undefined) throw new TypeError(`Cannot stringify undefined${key === "" ? "" : ` at "${key}"`}`);
+      return value;
+    };
+    return dump(data, options.skipInvalid ? options : { ...options, replacer });
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error;
     throw new TypeError(error.message, { cause: error });
