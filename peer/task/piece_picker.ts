@@ -162,11 +162,19 @@ export class PiecePicker {
   /**
    * The piece to ask of this neighbour now, marked as in flight; null when it
    * has none that may be asked. `duplicate` says that another neighbour is asked for it too.
+   *
+   * @param acceptable pieces that are of use now
    */
-  pick(hostId: string): { number: number; duplicate: boolean } | null {
+  pick(
+    hostId: string,
+    acceptable: (piece: number) => boolean = () => true,
+  ): { number: number; duplicate: boolean } | null {
     const own = this.#offers.get(hostId);
     if (own === undefined) return null;
-    const number = this.#best(own, (piece) => this.#state[piece] === MISSING && !this.#inFlight.has(piece));
+    const number = this.#best(
+      own,
+      (piece) => this.#state[piece] === MISSING && !this.#inFlight.has(piece) && acceptable(piece),
+    );
     if (number !== null) return this.#start(number, hostId, false);
     if (this.#endGameBudget <= 0 || !this.#allAsked()) return null;
     const again = this.#best(own, (piece) => {

@@ -1,0 +1,484 @@
+/**
+ * One task on this host: opens what is on disk, joins the swarm, keeps one
+ * session per generation and serves every request for the task from it.
+ * Words of the scheduler are handled one after the other, in their order.
+ *
+ * Keeps: pieces of two generations never mix; when no scheduler answers, the
+ * neighbours known go on and then the origin is read by this host itself.
+ */
+import { type Digest, digestInUrl, formatDigest } from "../core/digest.ts";
+import { fromWireError, LacewingError, toWireError } from "../core/errors.ts";
+import type { ByteRange } from "../core/piece.ts";
+import { RateLimiter } from "../core/rate_limit.ts";
+import type { Neighbour, PieceDigest, TaskMeta, TaskSpec } from "../core/wire/scheduler.ts";
+import type { PieceStore, StoredTask } from "../storage/piece_store.ts";
+import type { Exchange, PieceClient } from "../transfer/piece_transfer.ts";
+import type { Source } from "../source/source.ts";
+import type { Clock, Random } from "../core/clock.ts";
+import type { Logger } from "../core/log.ts";
+import { followDigest } from "./digest_follower.ts";
+import { isFresh } from "./freshness.ts";
+import type { PieceOrigin } from "./ledger.ts";
+import type { PieceEvents } from "./piece_events.ts";
+import { importSpool, probe } from "./probe.ts";
+import { Run } from "./run.ts";
+import { Session } from "./session.ts";
+import type { JoinState, Lease, Membership, Swarm, SwarmListener } from "./swarm.ts";
+import type { TaskRequest } from "./task.ts";
+
+/** New generations that one task takes on before it fails. */
+const RESTARTS_MAX = 3;
+/** Lease id of what this host reads without a scheduler. */
+const OWN_LEASE = -1;
+
+export interface EngineDeps {
+  readonly store: PieceStore;
+  readonly source: Source;
+  readonly client: PieceClient;
+  readonly exchange: Exchange;
+  readonly swarm: Swarm;
+  readonly events: PieceEvents;
+  readonly totalLimiter: RateLimiter;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  /** Where contents of unknown length are gathered. */
+  readonly tempDir: string;
+  /** What is on disk of a task has changed. */
+  readonly onStored: (taskId: string) => void;
+}
+
+export interface EngineConfig {
+  readonly concurrentPieceCount: number;
+  /** Connections to one origin while alone. */
+  readonly maxConnections: number;
+  /** Bytes per second of one task; 0 is no limit. */
+  readonly perTaskRateLimit: number;
+  /** How long a complete task stays a member after its last request. */
+  readonly lingerMs: number;
+}
+
+export class Engine implements SwarmListener {
+  readonly #runs = new Set<Run>();
+  readonly #limiter: RateLimiter;
+  readonly #stop = new AbortController();
+  readonly #neighbours = new Map<string, Neighbour>();
+  readonly #verifications = new Map<string, Promise<string>>();
+  #membership: Membership | null = null;
+  #session: Session | null = null;
+  #stored: StoredTask | null = null;
+  #queue: Promise<void> = Promise.resolve();
+  #managed = false;
+  #down = false;
+  #probing = false;
+  #restarts = 0;
+  #failure: unknown = undefined;
+  #lingerTimer: ReturnType<typeof setTimeout> | undefined;
+  #closing: Promise<void> | null = null;
+
+  constructor(
+    private readonly deps: EngineDeps,
+    private readonly spec: TaskSpec,
+    private readonly config: EngineConfig,
+    private readonly onClosed: () => void,
+  ) {
+    this.#limiter = new RateLimiter(deps.clock, config.perTaskRateLimit);
+    this.#enqueue(() => this.#open());
+  }
+
+  /** Whether requests can no longer be added. */
+  get isClosed(): boolean {
+    return this.#closing !== null;
+  }
+
+  /** Adds a request. */
+  add(request: TaskRequest, signal: AbortSignal): Run {
+    clearTimeout(this.#lingerTimer);
+    const couldSource = this.#canSource();
+    const run = new Run(this.spec.task_id, request, {
+      onDisposed: (ended) => this.#remove(ended),
+      verify: (session, want, range, runSignal) => this.#verify(session, want, range, runSignal),
+      hostName: (hostId) => this.#neighbours.get(hostId)?.address ?? hostId,
+    }, signal);
+    this.#runs.add(run);
+    run.finished.catch(() => this.#remove(run));
+    this.#setRate();
+    if (this.#failure !== undefined) run.fail(this.#failure);
+    if (this.#session !== null) run.attach(this.#session);
+    if (
+      this.#membership !== null &&
+      (!couldSource && this.#canSource() || this.#session !== null && !this.#session.isComplete)
+    ) this.#membership.update();
+    if (this.#session !== null && this.#down) this.#session.setManaged(false);
+    return run;
+  }
+
+  /** Ends the task on this host; what is on disk stays. */
+  close(reason: unknown = new DOMException("The task was stopped", "AbortError")): Promise<void> {
+    this.#closing ??= this.#shutDown(reason);
+    return this.#closing;
+  }
+
+  joinState(): JoinState {
+    const meta = this.#session?.meta ?? this.#stored?.info.meta;
+    return {
+      ...(meta === undefined ? {} : { meta }),
+      pieceCount: this.#session?.picker.heldCount ?? this.#stored?.info.pieceCount ?? 0,
+      canSource: this.#canSource(),
+      anonymous: this.#headers().length === 0,
+      partial: this.#isPartial(),
+    };
+  }
+
+  onTask(meta: TaskMeta | null, neighbours: readonly Neighbour[]): void {
+    this.#enqueue(async () => {
+      this.#managed = true;
+      this.#down = false;
+      const gone = [...this.#neighbours.keys()].filter((id) =>
+        !neighbours.some((neighbour) => neighbour.host_id === id)
+      );
+      this.#changeNeighbours(neighbours, gone);
+      if (meta !== null) await this.#useMeta(meta);
+      this.#session?.setManaged(true);
+      if (!this.#canSource() && neighbours.length === 0 && this.#session?.isComplete !== true) {
+        this.#fail(
+          new LacewingError(
+            "no_holder",
+            `Cannot download ${this.spec.url}: no host of the cluster has it, and reading the origin is disabled`,
+          ),
+        );
+      }
+      if (this.#session?.isComplete) this.#membership?.complete(this.#session.meta.generation);
+    });
+  }
+
+  onMeta(meta: TaskMeta): void {
+    this.#enqueue(() => this.#useMeta(meta));
+  }
+
+  onNeighbours(add: readonly Neighbour[], remove: readonly string[]): void {
+    this.#enqueue(() => this.#changeNeighbours(add, remove));
+  }
+
+  onDigests(generation: string, pieces: readonly PieceDigest[]): void {
+    this.#enqueue(() => {
+      if (this.#session?.meta.generation !== generation) return;
+      const conflicts = this.#session.learn(pieces);
+      if (conflicts.length > 0) {
+        this.#fail(
+          new LacewingError(
+            "content_changed",
+            `Cannot go on: piece ${conflicts[0]} on this host is not the one the other hosts have`,
+          ),
+          { drop: true },
+        );
+      }
+    });
+  }
+
+  onLease(lease: Lease): void {
+    this.#enqueue(() => {
+      if (lease.generation === null) return void this.#probe(lease.leaseId);
+      if (this.#session?.meta.generation === lease.generation) return this.#session.lease(lease);
+      this.#membership?.leaseEnd(lease.leaseId, {
+        code: "content_changed",
+        message: "This host has another generation",
+      });
+    });
+  }
+
+  onRevoke(leaseId: number): void {
+    this.#enqueue(() => this.#session?.revoke(leaseId));
+  }
+
+  onWantDigests(generation: string): void {
+    this.#enqueue(() => {
+      if (this.#session?.meta.generation === generation) this.#membership?.pieces(generation, this.#session.digests());
+    });
+  }
+
+  onFailed(error: { code: string; message: string }): void {
+    this.#enqueue(() => {
+      if (this.#session?.isComplete) return;
+      this.#fail(fromWireError(error));
+    });
+  }
+
+  onDown(): void {
+    this.#enqueue(() => {
+      this.#managed = false;
+      this.#down = true;
+      this.#session?.setManaged(false);
+      if (this.#session?.isComplete || this.#failure !== undefined) return;
+      if (!this.#canSource()) {
+        if (this.#neighbours.size > 0 && this.#session !== null) return;
+        return this.#fail(
+          new LacewingError(
+            "no_holder",
+            `Cannot download ${this.spec.url}: no scheduler answers, no neighbour is known, and reading the origin is disabled`,
+          ),
+        );
+      }
+      if (this.#session === null) void this.#probe(OWN_LEASE);
+    });
+  }
+
+  async #open(): Promise<void> {
+    this.#stored = await this.deps.store.open(this.spec.task_id);
+    const stored = this.#stored;
+    if (stored !== null && stored.info.complete) {
+      const ask = this.#canSource() && digestInUrl(this.spec.url) === null;
+      if (!ask || await isFresh(stored, { source: this.deps.source, url: this.spec.url, headers: this.#headers() })) {
+        return await this.#begin(stored);
+      }
+      this.deps.log.info("the content changed at the origin", { task_id: this.spec.task_id });
+      await this.#dropStored();
+    }
+    if (this.#stop.signal.aborted) return;
+    this.#membership = this.deps.swarm.join(this.spec, this);
+  }
+
+  /** Takes up a generation: the one on disk, or an empty one. */
+  async #useMeta(meta: TaskMeta): Promise<void> {
+    if (this.#session?.meta.generation === meta.generation || this.#failure !== undefined) return;
+    if (this.#session !== null) {
+      this.#restarts += 1;
+      if (this.#restarts > RESTARTS_MAX) {
+        return this.#fail(
+          new LacewingError(
+            "content_changed",
+            `Cannot download ${this.spec.url}: it changed at the origin ${this.#restarts} times meanwhile`,
+          ),
+        );
+      }
+      await this.#endSession();
+    }
+    if (this.#stored !== null && this.#stored.info.meta.generation !== meta.generation) await this.#dropStored();
+    this.#stored ??= await this.deps.store.create(this.spec, meta);
+    await this.#begin(this.#stored);
+  }
+
+  async #begin(stored: StoredTask): Promise<void> {
+    if (this.#stop.signal.aborted) return;
+    const session = new Session({ ...this.deps, limiters: [this.#limiter, this.deps.totalLimiter] }, {
+      spec: this.spec,
+      store: stored,
+      headers: () => this.#headers(),
+      canSource: () => this.#canSource(),
+      partial: () => this.#isPartial(),
+      concurrentPieceCount: this.config.concurrentPieceCount,
+      connections: this.config.maxConnections,
+    }, {
+      onHeld: (number, origin) => this.#held(session, number, origin),
+      onRead: (pieces) => this.#membership?.pieces(session.meta.generation, pieces),
+      onLeaseEnd: (leaseId, error) => this.#leaseEnded(session, leaseId, error),
+      onStarving: (pieces) => pieces.length > 0 && this.#membership?.starving(session.meta.generation, pieces),
+      onWrong: (number, hostId) => {
+        this.deps.log.warn("neighbour sent a wrong piece", {
+          task_id: this.spec.task_id,
+          host_id: hostId,
+          piece: number,
+        });
+        this.#membership?.badPeer(hostId, number);
+      },
+      onFatal: (error) => this.#fail(error),
+    });
+    this.#session = session;
+    this.deps.events.opened(this.spec.task_id, session.meta.generation);
+    this.deps.onStored(this.spec.task_id);
+    for (const run of [...this.#runs]) run.attach(session);
+    session.neighbours([...this.#neighbours.values()], []);
+    session.setManaged(!this.#down);
+    if (session.isComplete) await this.#completed(session);
+  }
+
+  /** Asks the origin for the beginning: what the content is, and its first bytes. */
+  async #probe(leaseId: number): Promise<void> {
+    if (this.#probing || this.#stop.signal.aborted) return;
+    this.#probing = true;
+    const { deps, spec } = this;
+    try {
+      const found = await probe({ url: spec.url, headers: this.#headers() }, {
+        ...deps,
+        limiters: [this.#limiter, deps.totalLimiter],
+        signal: this.#stop.signal,
+      });
+      this.#probing = false;
+      this.#enqueue(async () => {
+        await this.#useMeta(found.meta);
+        const session = this.#session;
+        if (session === null || session.meta.generation !== found.meta.generation) {
+          return await found.body?.[Symbol.asyncDispose]();
+        }
+        this.#membership?.meta(found.meta);
+        if (found.spool !== null) await importSpool(found.spool, session);
+        if (session.picker.pieceCount === 0) await found.body?.[Symbol.asyncDispose]();
+        else if (found.spool === null) {
+          return session.lease(
+            { leaseId, generation: found.meta.generation, first: 0, count: found.count },
+            found.body ?? undefined,
+          );
+        }
+        this.#leaseEnded(session, leaseId, undefined);
+      });
+    } catch (error) {
+      this.#probing = false;
+      if (this.#stop.signal.aborted) return;
+      if (leaseId === OWN_LEASE) this.#fail(error);
+      else this.#membership?.leaseEnd(leaseId, toWireError(error));
+    }
+  }
+
+  #leaseEnded(session: Session, leaseId: number, error: unknown): void {
+    if (session !== this.#session) return;
+    if (leaseId !== OWN_LEASE) {
+      return this.#membership?.leaseEnd(leaseId, error === undefined ? undefined : toWireError(error));
+    }
+    if (error instanceof LacewingError && error.code === "content_changed") this.#fail(error, { drop: true });
+    else if (error !== undefined) {
+      this.deps.log.info("reading the origin failed", { task_id: this.spec.task_id, error });
+    }
+  }
+
+  #held(session: Session, number: number, origin: PieceOrigin): void {
+    this.deps.events.held(this.spec.task_id, session.meta.generation, number);
+    for (const run of [...this.#runs]) run.pieceHeld(number, origin);
+    if (session.isComplete) this.#enqueue(() => this.#completed(session));
+  }
+
+  /** Every piece is here: the whole content's digest where its URL promises one, then word to the scheduler. */
+  async #completed(session: Session): Promise<void> {
+    if (session !== this.#session) return;
+    if (!session.store.info.complete) {
+      const want = digestInUrl(this.spec.url);
+      try {
+        const range = { offset: 0, length: session.layout.contentLength };
+        session.store.complete(want === null ? null : await this.#verify(session, want, range, this.#stop.signal));
+      } catch (error) {
+        return this.#fail(error, { drop: true });
+      }
+    }
+    this.#membership?.complete(session.meta.generation);
+    this.deps.onStored(this.spec.task_id);
+    this.#lingerIfUnused();
+  }
+
+  #verify(session: Session, want: Digest, range: ByteRange, signal: AbortSignal): Promise<string> {
+    const whole = range.length === session.layout.contentLength;
+    const key = `${session.meta.generation} ${formatDigest(want)} ${range.offset}+${range.length}`;
+    const known = this.#verifications.get(key);
+    if (known !== undefined) return known;
+    const following = followDigest(session.store, {
+      want,
+      range,
+      signal: whole ? this.#stop.signal : signal,
+      pieceHeld: (number) => session.pieceHeld(number, whole ? this.#stop.signal : signal),
+    }).then((text) => {
+      if (whole && session.isComplete) session.store.complete(text);
+      return text;
+    });
+    following.catch((error) => {
+      this.#verifications.delete(key);
+      const mismatch = error instanceof LacewingError && error.code === "digest_mismatch";
+      if (mismatch && whole && session === this.#session) this.#fail(error, { drop: true });
+    });
+    this.#verifications.set(key, following);
+    return following;
+  }
+
+  #changeNeighbours(add: readonly Neighbour[], remove: readonly string[]): void {
+    for (const hostId of remove) this.#neighbours.delete(hostId);
+    for (const neighbour of add) this.#neighbours.set(neighbour.host_id, neighbour);
+    this.#session?.neighbours(add, remove);
+    const stuck = this.#managed && !this.#canSource() && this.#neighbours.size === 0 &&
+      this.#session?.isComplete !== true;
+    if (stuck && remove.length > 0) {
+      this.#fail(
+        new LacewingError(
+          "no_holder",
+          `Cannot go on with ${this.spec.url}: the last host that has it is gone, and reading the origin is disabled`,
+        ),
+      );
+    }
+  }
+
+  #remove(run: Run): void {
+    if (!this.#runs.delete(run)) return;
+    this.#setRate();
+    if (this.#runs.size > 0) return;
+    if (this.#session?.isComplete && this.#failure === undefined) this.#lingerIfUnused();
+    else void this.close();
+  }
+
+  #lingerIfUnused(): void {
+    if (this.#runs.size > 0 || this.#closing !== null) return;
+    clearTimeout(this.#lingerTimer);
+    if (this.#membership === null) return void this.close();
+    this.#lingerTimer = setTimeout(() => void this.close(), this.config.lingerMs);
+  }
+
+  #fail(error: unknown, { drop = false } = {}): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = error;
+    this.deps.log.info("task failed", { task_id: this.spec.task_id, error });
+    for (const run of [...this.#runs]) run.fail(error);
+    if (drop) this.#enqueue(() => this.#dropStored());
+    void this.close(error);
+  }
+
+  async #shutDown(reason: unknown): Promise<void> {
+    clearTimeout(this.#lingerTimer);
+    this.#stop.abort(reason);
+    this.#membership?.leave();
+    for (const run of [...this.#runs]) run.fail(reason);
+    await this.#queue;
+    await this.#endSession();
+    await this.#stored?.[Symbol.asyncDispose]();
+    this.#stored = null;
+    this.deps.onStored(this.spec.task_id);
+    this.onClosed();
+  }
+
+  async #endSession(): Promise<void> {
+    const session = this.#session;
+    this.#session = null;
+    await session?.stop();
+  }
+
+  async #dropStored(): Promise<void> {
+    await this.#endSession();
+    const generation = this.#stored?.info.meta.generation;
+    await this.#stored?.[Symbol.asyncDispose]();
+    this.#stored = null;
+    await this.deps.store.remove(this.spec.task_id);
+    if (generation !== undefined) this.deps.events.gone(this.spec.task_id, generation);
+    this.deps.onStored(this.spec.task_id);
+  }
+
+  #headers(): readonly (readonly [string, string])[] {
+    const able = [...this.#runs].filter((run) => !run.request.disableBackSource);
+    return able.at(-1)?.request.headers ?? [];
+  }
+
+  #canSource(): boolean {
+    return [...this.#runs].some((run) => !run.request.disableBackSource);
+  }
+
+  #isPartial(): boolean {
+    return this.#runs.size > 0 && [...this.#runs].every((run) => run.request.range !== null);
+  }
+
+  /** The highest limit among the requests, no limit if one has none; never above the task's own. */
+  #setRate(): void {
+    const rates = [...this.#runs].map((run) => run.request.rateLimitBytesPerSecond);
+    const asked = rates.includes(0) || rates.length === 0 ? 0 : Math.max(...rates);
+    const { perTaskRateLimit } = this.config;
+    this.#limiter.setRate(
+      asked === 0 ? perTaskRateLimit : perTaskRateLimit === 0 ? asked : Math.min(asked, perTaskRateLimit),
+    );
+  }
+
+  #enqueue(work: () => void | Promise<void>): void {
+    this.#queue = this.#queue.then(work).catch((error) => this.#fail(error));
+  }
+}

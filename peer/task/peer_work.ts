@@ -1,0 +1,289 @@
+/**
+ * Fetches pieces of one generation from neighbours: keeps enough requests
+ * under way, spreads them over the neighbours that have something, checks each
+ * piece against its digest and drops a neighbour that sends a wrong one.
+ *
+ * Keeps: only one request writes a piece to disk; a second one (end game)
+ * gathers it in memory and writes only after the first has ended.
+ */
+import { startDigest } from "../core/digest.ts";
+import { LacewingError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import { pieceRange } from "../core/piece.ts";
+import type { Clock, Random } from "../core/clock.ts";
+import type { RateLimiter } from "../core/rate_limit.ts";
+import type { Neighbour } from "../core/wire/scheduler.ts";
+import type { Exchange, PieceClient } from "../transfer/piece_transfer.ts";
+import type { Ledger } from "./ledger.ts";
+import type { PiecePicker } from "./piece_picker.ts";
+
+/** Pause after a neighbour had no free slot, and the first one after it failed; doubled up to the maximum. */
+const BUSY_PAUSE_MS = 50;
+const FAILED_PAUSE_MS = 250;
+const FAILED_PAUSE_MS_MAX = 10_000;
+
+export interface PeerWorkDeps {
+  readonly client: PieceClient;
+  readonly exchange: Exchange;
+  readonly limiters: readonly RateLimiter[];
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+}
+
+export interface PeerWorkOptions {
+  readonly taskId: string;
+  readonly ledger: Ledger;
+  readonly picker: PiecePicker;
+  /** Piece requests under way at once. */
+  readonly concurrent: number;
+  readonly onWrong: (number: number, hostId: string) => void;
+  /** Bytes came from a neighbour that are of no use: the end game's loser, a wrong piece. */
+  readonly onWasted: (bytes: number) => void;
+  /** This host itself cannot go on: its disk is full or broken. */
+  readonly onFatal: (error: LacewingError) => void;
+}
+
+interface NeighbourState {
+  readonly address: string;
+  readonly unsubscribe: () => void;
+  inFlight: number;
+  failures: number;
+  pausedUntilMs: number;
+}
+
+interface Flight {
+  readonly controller: AbortController;
+  readonly done: Promise<void>;
+}
+
+export class PeerWork {
+  readonly #neighbours = new Map<string, NeighbourState>();
+  readonly #flights = new Map<number, Map<string, Flight>>();
+  #inFlight = 0;
+  #pumpQueued = false;
+  #wakeTimer: ReturnType<typeof setTimeout> | undefined;
+  #stopped = false;
+  #knownOnly = false;
+
+  constructor(private readonly deps: PeerWorkDeps, private readonly options: PeerWorkOptions) {}
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  get neighbourCount(): number {
+    return this.#neighbours.size;
+  }
+
+  /** Whether only pieces whose digest is known are of use: no scheduler will tell the others. */
+  setKnownOnly(knownOnly: boolean): void {
+    this.#knownOnly = knownOnly;
+    this.pump();
+  }
+
+  /** Changes the neighbours; one that is known keeps its link unless its address changed. */
+  update(add: readonly Neighbour[], remove: readonly string[]): void {
+    for (const hostId of remove) this.#drop(hostId);
+    for (const { host_id: hostId, address } of add) {
+      if (this.options.picker.isBanned(hostId)) continue;
+      const known = this.#neighbours.get(hostId);
+      if (known?.address === address) continue;
+      this.#drop(hostId);
+      const { ledger, picker, taskId } = this.options;
+      const unsubscribe = this.deps.exchange.subscribe({ hostId, address }, {
+        taskId,
+        generation: ledger.meta.generation,
+        pieceCount: picker.pieceCount,
+      }, {
+        onBitmap: (id, pieces) => {
+          picker.offer(id, pieces);
+          this.pump();
+        },
+        onHave: (id, pieces) => {
+          picker.have(id, pieces);
+          this.pump();
+        },
+        onLost: (id) => picker.lost(id),
+      });
+      this.#neighbours.set(hostId, { address, unsubscribe, inFlight: 0, failures: 0, pausedUntilMs: 0 });
+    }
+    this.pump();
+  }
+
+  /** Starts what may be started, once per event-loop turn. */
+  pump(): void {
+    if (this.#pumpQueued || this.#stopped) return;
+    this.#pumpQueued = true;
+    queueMicrotask(() => {
+      this.#pumpQueued = false;
+      if (!this.#stopped) this.#startRequests();
+    });
+  }
+
+  /** Ends the requests for these pieces and waits until nothing of them is written any more. */
+  async cancel(numbers: readonly number[]): Promise<void> {
+    const flights = numbers.flatMap((number) => [...this.#flights.get(number)?.values() ?? []]);
+    for (const flight of flights) flight.controller.abort(new DOMException("Not needed any more", "AbortError"));
+    await Promise.all(flights.map((flight) => flight.done));
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearTimeout(this.#wakeTimer);
+    const flights = [...this.#flights.keys()];
+    for (const hostId of [...this.#neighbours.keys()]) this.#drop(hostId);
+    await this.cancel(flights);
+  }
+
+  #drop(hostId: string): void {
+    this.#neighbours.get(hostId)?.unsubscribe();
+    this.#neighbours.delete(hostId);
+    this.options.picker.lost(hostId);
+  }
+
+  #startRequests(): void {
+    const { ledger } = this.options;
+    const nowMs = this.deps.clock.nowMs();
+    const ready = [...this.#neighbours].filter(([, state]) => state.pausedUntilMs <= nowMs);
+    const perNeighbour = Math.max(2, Math.min(4, Math.ceil(this.options.concurrent / Math.max(1, ready.length))));
+    const exhausted = new Set<string>();
+    while (this.#inFlight < this.options.concurrent) {
+      const next = this.#leastBusy(ready, perNeighbour, exhausted);
+      if (next === null) break;
+      const [hostId, state] = next;
+      const picked = this.options.picker.pick(
+        hostId,
+        (piece) => !this.#knownOnly || ledger.digestOf(piece) !== undefined,
+      );
+      if (picked === null) exhausted.add(hostId);
+      else this.#fetch(hostId, state, picked);
+    }
+    this.#wakeLater(nowMs);
+  }
+
+  #leastBusy(ready: [string, NeighbourState][], max: number, exhausted: Set<string>): [string, NeighbourState] | null {
+    let best: [string, NeighbourState] | null = null;
+    let ties = 0;
+    for (const entry of ready) {
+      const [hostId, state] = entry;
+      if (state.inFlight >= max || exhausted.has(hostId)) continue;
+      if (best !== null && state.inFlight > best[1].inFlight) continue;
+      ties = best !== null && state.inFlight === best[1].inFlight ? ties + 1 : 1;
+      if (this.deps.random() * ties < 1) best = entry;
+    }
+    return best;
+  }
+
+  #wakeLater(nowMs: number): void {
+    clearTimeout(this.#wakeTimer);
+    const pauses = [...this.#neighbours.values()].map((state) => state.pausedUntilMs - nowMs).filter((ms) => ms > 0);
+    if (pauses.length > 0) this.#wakeTimer = setTimeout(() => this.pump(), Math.min(...pauses) + 1);
+  }
+
+  #fetch(hostId: string, state: NeighbourState, picked: { number: number; duplicate: boolean }): void {
+    const controller = new AbortController();
+    this.#inFlight += 1;
+    state.inFlight += 1;
+    const done = this.#transfer(hostId, state, picked, controller).then(
+      () => this.#succeeded(state),
+      (error) => this.#failed(hostId, state, picked.number, error),
+    ).finally(() => {
+      this.#inFlight -= 1;
+      state.inFlight -= 1;
+      this.options.picker.failed(picked.number, hostId);
+      const flights = this.#flights.get(picked.number);
+      flights?.delete(hostId);
+      if (flights?.size === 0) this.#flights.delete(picked.number);
+      this.pump();
+    });
+    const flights = this.#flights.get(picked.number) ?? new Map<string, Flight>();
+    flights.set(hostId, { controller, done });
+    this.#flights.set(picked.number, flights);
+  }
+
+  async #transfer(
+    hostId: string,
+    state: NeighbourState,
+    { number, duplicate }: { number: number; duplicate: boolean },
+    controller: AbortController,
+  ) {
+    const { ledger, picker, taskId } = this.options;
+    const { meta, store } = ledger;
+    const { offset, length } = pieceRange(number, {
+      contentLength: meta.content_length,
+      pieceLength: meta.piece_length,
+    });
+    const digest = startDigest("sha256");
+    const memory = duplicate ? new Uint8Array(length) : null;
+    let received = 0;
+    const { signal } = controller;
+    try {
+      await this.deps.client.fetch(
+        {
+          address: state.address,
+          taskId,
+          generation: meta.generation,
+          number,
+          length,
+          missing: picker.pieceCount - picker.heldCount,
+        },
+        async (bytes) => {
+          for (const limiter of this.deps.limiters) await limiter.take(bytes.length, signal);
+          signal.throwIfAborted();
+          digest.update(bytes);
+          if (memory !== null) memory.set(bytes, received);
+          else await store.write(bytes, offset + received);
+          received += bytes.length;
+        },
+        { signal },
+      );
+    } catch (error) {
+      this.options.onWasted(received);
+      throw error;
+    }
+    await this.#accept(hostId, number, { sha256: digest.digest("hex"), memory, offset, length });
+  }
+
+  /** Ends the other request for the piece (after its last write, if this one comes from memory) and counts the piece. */
+  async #accept(
+    hostId: string,
+    number: number,
+    { sha256, memory, offset, length }: { sha256: string; memory: Uint8Array | null; offset: number; length: number },
+  ) {
+    const { ledger, picker } = this.options;
+    const known = ledger.digestOf(number);
+    if (picker.isHeld(number) || (memory !== null && known !== sha256)) {
+      this.options.onWasted(length);
+      if (known !== undefined && known !== sha256) this.options.onWrong(number, hostId);
+      return;
+    }
+    const others = [...this.#flights.get(number) ?? []].filter(([id]) => id !== hostId).map(([, flight]) => flight);
+    for (const other of others) other.controller.abort(new DOMException("Another neighbour was faster", "AbortError"));
+    if (memory !== null) {
+      await Promise.all(others.map((other) => other.done));
+      if (picker.isHeld(number)) return this.options.onWasted(length);
+      await ledger.store.write(memory, offset);
+    }
+    if (ledger.accept(number, sha256, { kind: "peer", hostId }) === "wrong") {
+      this.options.onWasted(length);
+      this.options.onWrong(number, hostId);
+    }
+  }
+
+  #succeeded(state: NeighbourState): void {
+    state.failures = 0;
+  }
+
+  #failed(hostId: string, state: NeighbourState, number: number, error: unknown): void {
+    if (error instanceof DOMException && error.name === "AbortError") return;
+    if (error instanceof LacewingError && (error.code === "disk_full" || error.code === "file")) {
+      return this.options.onFatal(error);
+    }
+    const busy = error instanceof LacewingError && error.code === "unavailable";
+    state.failures += busy ? 0 : 1;
+    const pauseMs = busy ? BUSY_PAUSE_MS : Math.min(FAILED_PAUSE_MS * 2 ** (state.failures - 1), FAILED_PAUSE_MS_MAX);
+    state.pausedUntilMs = this.deps.clock.nowMs() + pauseMs * (0.5 + this.deps.random());
+    this.deps.log.debug("piece request failed", { host_id: hostId, piece: number, error });
+  }
+}

@@ -1,0 +1,227 @@
+/**
+ * One request's part in a task: which bytes it wants, how far they are, and
+ * where they came from. Survives a new generation unless bytes of the old one
+ * were already handed out.
+ */
+import { type Digest, digestInUrl, formatDigest } from "../core/digest.ts";
+import { LacewingError } from "../core/errors.ts";
+import { type ByteRange, piecesOf } from "../core/piece.ts";
+import { resolveRange } from "../core/range.ts";
+import type { PieceOrigin } from "./ledger.ts";
+import type { Session } from "./session.ts";
+import type { TaskProgress, TaskRequest, TaskResult, TaskRun } from "./task.ts";
+
+const READ_LENGTH = 256 * 1024;
+/** How far ahead of a reader pieces are fetched first, in bytes. */
+const READ_AHEAD_LENGTH = 8 * 1024 * 1024;
+
+export interface RunDeps {
+  /** The run is not needed any more. */
+  readonly onDisposed: (run: Run) => void;
+  /** Checks bytes against a digest while they arrive. @returns the digest's text form */
+  readonly verify: (session: Session, want: Digest, range: ByteRange, signal: AbortSignal) => Promise<string>;
+  readonly hostName: (hostId: string) => string;
+}
+
+export class Run implements TaskRun {
+  readonly finished: Promise<TaskResult>;
+  readonly #settled = Promise.withResolvers<TaskResult>();
+  readonly #listeners = new Set<() => void>();
+  readonly #ended = new AbortController();
+  readonly #parents = new Map<string, number>();
+  #session: Session | null = null;
+  readonly #attached = Promise.withResolvers<Session>();
+  #range: ByteRange | null = null;
+  #remaining = 0;
+  #fromLocal = 0;
+  #fromPeers = 0;
+  #fromSource = 0;
+  #handedOut = false;
+  #notifyQueued = false;
+  #isSettled = false;
+
+  constructor(
+    readonly taskId: string,
+    readonly request: TaskRequest,
+    private readonly deps: RunDeps,
+    signal: AbortSignal,
+  ) {
+    this.finished = this.#settled.promise;
+    this.finished.catch(() => {});
+    this.#attached.promise.catch(() => {});
+    const onAbort = () => this.fail(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    this.finished.finally(() => signal.removeEventListener("abort", onAbort)).catch(() => {});
+    if (signal.aborted) onAbort();
+  }
+
+  get isSettled(): boolean {
+    return this.#isSettled;
+  }
+
+  progress(): TaskProgress {
+    return {
+      total: this.#range?.length ?? null,
+      done: this.#fromLocal + this.#fromPeers + this.#fromSource,
+      fromLocal: this.#fromLocal,
+      fromPeers: this.#fromPeers,
+      fromSource: this.#fromSource,
+      peers: this.#parents.size,
+    };
+  }
+
+  onProgress(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** The content's layout is known (or a new generation replaces the old one). */
+  attach(session: Session): void {
+    if (this.#isSettled) return;
+    if (this.#handedOut) {
+      return this.fail(
+        new LacewingError("content_changed", "Cannot go on: the content changed at the origin while it was handed out"),
+      );
+    }
+    try {
+      this.#begin(session);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** A piece of the session became valid. */
+  pieceHeld(number: number, origin: PieceOrigin): void {
+    const overlap = this.#overlap(number);
+    if (this.#isSettled || overlap === 0) return;
+    this.#remaining -= overlap;
+    if (origin.kind === "source") this.#fromSource += overlap;
+    else {
+      this.#fromPeers += overlap;
+      this.#parents.set(origin.hostId, (this.#parents.get(origin.hostId) ?? 0) + overlap);
+    }
+    this.#notify();
+    if (this.#remaining === 0 && this.#session !== null) this.#complete(this.#session);
+  }
+
+  fail(reason: unknown): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    this.#ended.abort(reason);
+    this.#attached.reject(reason);
+    this.#settled.reject(reason);
+  }
+
+  async *read(): AsyncIterable<Uint8Array> {
+    const session = await this.#attached.promise;
+    this.#handedOut = true;
+    const range = this.#range;
+    if (range === null) throw new TypeError("Cannot read a run without a range");
+    const { pieceLength } = session.layout;
+    const buffer = new Uint8Array(Math.min(READ_LENGTH, Math.max(1, range.length)));
+    let offset = range.offset;
+    const end = range.offset + range.length;
+    while (offset < end) {
+      const number = Math.floor(offset / pieceLength);
+      session.setWindow(number, Math.max(1, Math.ceil(READ_AHEAD_LENGTH / pieceLength)));
+      await session.pieceHeld(number, this.#ended.signal);
+      const until = Math.min((number + 1) * pieceLength, end);
+      const read = await session.store.read(buffer.subarray(0, Math.min(buffer.length, until - offset)), offset);
+      if (read === 0) {
+        throw new LacewingError("file", `Cannot read ${session.store.path}: it ends at byte ${offset}, want ${end}`);
+      }
+      offset += read;
+      // The last bytes are given only after the digest was found right.
+      if (offset === end) await this.finished;
+      yield buffer.slice(0, read);
+    }
+    await this.finished;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.fail(new DOMException("The request is not needed any more", "AbortError"));
+    this.deps.onDisposed(this);
+    return Promise.resolve();
+  }
+
+  #begin(session: Session): void {
+    const { contentLength } = session.layout;
+    const range = this.request.range === null
+      ? { offset: 0, length: contentLength }
+      : resolveRange(this.request.range, contentLength);
+    this.#session = session;
+    this.#range = range;
+    this.#remaining = range.length;
+    [this.#fromLocal, this.#fromPeers, this.#fromSource] = [0, 0, 0];
+    this.#parents.clear();
+    const { first, count } = piecesOf(range, session.layout);
+    for (let number = first; number < first + count; number++) {
+      if (session.picker.isHeld(number)) this.#fromLocal += this.#overlap(number);
+    }
+    this.#remaining -= this.#fromLocal;
+    session.want(first, count);
+    this.#attached.resolve(session);
+    this.#notify();
+    this.#startVerification(session, range);
+    if (this.#remaining === 0) this.#complete(session);
+  }
+
+  #verification: Promise<string | null> = Promise.resolve(null);
+
+  #startVerification(session: Session, range: ByteRange): void {
+    const whole = range.length === session.layout.contentLength;
+    const want = this.request.digest ?? (whole ? digestInUrl(this.request.url) : null);
+    if (want === null) this.#verification = Promise.resolve(null);
+    else if (whole && session.store.info.verified === formatDigest(want)) {
+      this.#verification = Promise.resolve(formatDigest(want));
+    } else this.#verification = this.deps.verify(session, want, range, this.#ended.signal);
+    this.#verification.catch((error) => session === this.#session && this.fail(error));
+  }
+
+  async #complete(session: Session): Promise<void> {
+    let verified: string | null;
+    try {
+      verified = await this.#verification;
+    } catch (error) {
+      if (session === this.#session) this.fail(error);
+      return;
+    }
+    const range = this.#range;
+    if (this.#isSettled || session !== this.#session || range === null) return;
+    this.#isSettled = true;
+    const parents = [...this.#parents].map(([hostId, bytes]): [string, number] => [this.deps.hostName(hostId), bytes]);
+    this.#settled.resolve({
+      path: session.store.path,
+      stats: {
+        task_id: this.taskId,
+        content_length: session.layout.contentLength,
+        offset: range.offset,
+        length: range.length,
+        from_local: this.#fromLocal,
+        from_peers: this.#fromPeers,
+        from_source: this.#fromSource,
+        peers: this.#parents.size,
+        verified,
+        parents: parents.slice(0, 1000),
+      },
+    });
+    this.#notify();
+  }
+
+  #overlap(number: number): number {
+    if (this.#session === null || this.#range === null) return 0;
+    const { pieceLength } = this.#session.layout;
+    const start = Math.max(number * pieceLength, this.#range.offset);
+    const end = Math.min((number + 1) * pieceLength, this.#range.offset + this.#range.length);
+    return Math.max(0, end - start);
+  }
+
+  #notify(): void {
+    if (this.#notifyQueued) return;
+    this.#notifyQueued = true;
+    queueMicrotask(() => {
+      this.#notifyQueued = false;
+      for (const listener of this.#listeners) listener();
+    });
+  }
+}

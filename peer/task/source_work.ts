@@ -1,0 +1,245 @@
+/**
+ * Reads pieces of one generation from the origin: those that the scheduler
+ * leases, and, while no scheduler answers, any wanted piece that nobody works
+ * on. A lease ends with its pieces or with one error; what it did not deliver
+ * is free again.
+ */
+import type { Clock } from "../core/clock.ts";
+import { LacewingError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import { pieceRange } from "../core/piece.ts";
+import type { RateLimiter } from "../core/rate_limit.ts";
+import type { Source, SourceBody } from "../source/source.ts";
+import { expectedVersion } from "./generation.ts";
+import type { Ledger } from "./ledger.ts";
+import type { PiecePicker } from "./piece_picker.ts";
+import { readRun } from "./source_reader.ts";
+import type { Lease } from "./swarm.ts";
+
+/** Bytes that a host working alone asks for with one request. */
+const OWN_RUN_LENGTH = 16 * 1024 * 1024;
+/** Tries without a new piece before a host working alone gives up. */
+const OWN_TRIES = 3;
+const OWN_PAUSE_MS = 300;
+
+export interface SourceWorkDeps {
+  readonly source: Source;
+  readonly limiters: readonly RateLimiter[];
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface SourceWorkOptions {
+  readonly url: string;
+  /** Headers of the requests that want this task, asked anew for each read. */
+  readonly headers: () => readonly (readonly [string, string])[];
+  readonly ledger: Ledger;
+  readonly picker: PiecePicker;
+  /** Connections to the origin at once, while alone. */
+  readonly connections: number;
+  /** A piece was read whole (or was here already and is asked for by a lease). */
+  readonly onPiece: (number: number, sha256: string) => void;
+  readonly onBytes: (length: number) => void;
+  readonly onLeaseEnd: (leaseId: number, error: unknown) => void;
+  /** Working alone failed for good. */
+  readonly onFatal: (error: unknown) => void;
+  /** Ends requests to neighbours for these pieces. */
+  readonly cancelPeers: (numbers: readonly number[]) => Promise<void>;
+}
+
+export class SourceWork {
+  readonly #leases = new Map<number, AbortController>();
+  readonly #stop = new AbortController();
+  readonly #running = new Set<Promise<void>>();
+  #alone = false;
+  #ownRuns = 0;
+  #ownFailures = 0;
+
+  constructor(private readonly deps: SourceWorkDeps, private readonly options: SourceWorkOptions) {}
+
+  /** Reads under way: leases and own runs. */
+  get activeCount(): number {
+    return this.#leases.size + this.#ownRuns;
+  }
+
+  /** Carries out a lease; `body` is the answer of a probe that already holds its beginning. */
+  lease(lease: Lease, body?: SourceBody): void {
+    const controller = new AbortController();
+    this.#leases.set(lease.leaseId, controller);
+    const signal = AbortSignal.any([controller.signal, this.#stop.signal]);
+    this.#track(this.#readLease(lease, signal, body));
+  }
+
+  revoke(leaseId: number): void {
+    const controller = this.#leases.get(leaseId);
+    this.#leases.delete(leaseId);
+    controller?.abort(new DOMException("The lease was revoked", "AbortError"));
+  }
+
+  /** Whether to read whatever is wanted without being told. */
+  setAlone(alone: boolean): void {
+    this.#alone = alone;
+    if (alone) this.pump();
+  }
+
+  /** Starts own runs while alone. */
+  pump(): void {
+    while (this.#alone && !this.#stop.signal.aborted && this.#ownRuns < this.#connections()) {
+      const run = this.#nextOwnRun();
+      if (run === null) return;
+      this.#ownRuns += 1;
+      this.#track(
+        this.#readAlone(run).finally(() => {
+          this.#ownRuns -= 1;
+          this.pump();
+        }),
+      );
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#alone = false;
+    this.#stop.abort(new DOMException("The task was stopped", "AbortError"));
+    await Promise.allSettled([...this.#running]);
+  }
+
+  async #readLease({ leaseId, first, count }: Lease, signal: AbortSignal, body?: SourceBody): Promise<void> {
+    let failure: unknown;
+    try {
+      await this.#readPieces({ first, count, signal }, body);
+    } catch (error) {
+      failure = error;
+    }
+    const open = this.#leases.delete(leaseId);
+    if (open && !this.#stop.signal.aborted) this.options.onLeaseEnd(leaseId, failure);
+  }
+
+  #connections(): number {
+    return this.options.ledger.meta.ranges ? this.options.connections : 1;
+  }
+
+  /** The first run of wanted pieces that nobody works on; the whole content where the origin has no ranges. */
+  #nextOwnRun(): { first: number; count: number } | null {
+    const { picker, ledger } = this.options;
+    const max = Math.max(1, Math.floor(OWN_RUN_LENGTH / ledger.meta.piece_length));
+    const idle = picker.idlePieces(ledger.meta.ranges ? max * this.#connections() : 1);
+    const first = idle[0];
+    if (first === undefined) return null;
+    if (!ledger.meta.ranges) return { first: 0, count: picker.pieceCount };
+    const share = Math.max(1, Math.min(max, Math.ceil(idle.length / Math.max(1, this.#connections() - this.#ownRuns))));
+    let count = 1;
+    while (count < share && idle[count] === first + count) count += 1;
+    return { first, count };
+  }
+
+  async #readAlone(run: { first: number; count: number }): Promise<void> {
+    const before = this.options.picker.heldCount;
+    try {
+      await this.#readPieces({ ...run, signal: this.#stop.signal });
+      this.#ownFailures = 0;
+    } catch (error) {
+      if (this.#stop.signal.aborted) return;
+      this.#ownFailures = this.options.picker.heldCount > before ? 1 : this.#ownFailures + 1;
+      const retryable = error instanceof LacewingError && ["network", "timeout", "source_failed"].includes(error.code);
+      this.deps.log.info("reading the origin failed", { error, tries: this.#ownFailures });
+      if (!retryable || this.#ownFailures >= OWN_TRIES) {
+        this.#alone = false;
+        return this.options.onFatal(error);
+      }
+      await this.deps.clock.sleep(OWN_PAUSE_MS * 2 ** this.#ownFailures, this.#stop.signal).catch(() => {});
+    }
+  }
+
+  /** Reads the pieces of a run that are not here yet, in as few requests as there are gaps. */
+  async #readPieces(
+    { first, count, signal }: { first: number; count: number; signal: AbortSignal },
+    body?: SourceBody,
+  ): Promise<void> {
+    const { picker, ledger } = this.options;
+    const numbers = Array.from({ length: count }, (_, index) => first + index).filter((number) =>
+      number < picker.pieceCount
+    );
+    for (const number of numbers) {
+      const digest = ledger.digestOf(number);
+      if (picker.isHeld(number) && digest !== undefined) this.options.onPiece(number, digest);
+      else picker.reading(number);
+    }
+    try {
+      await this.options.cancelPeers(numbers);
+      let from = first;
+      let answer: SourceBody | undefined = body;
+      while (true) {
+        while (from < first + count && picker.isHeld(from)) from += 1;
+        if (from >= first + count || from >= picker.pieceCount) break;
+        let length = 1;
+        while (from + length < first + count && from + length < picker.pieceCount && !picker.isHeld(from + length)) {
+          length += 1;
+        }
+        // Without ranges the one stream goes on over pieces that are here.
+        if (!ledger.meta.ranges) length = picker.pieceCount - from;
+        const read = await this.#readGap({ first: from, count: length, signal }, answer);
+        answer = undefined;
+        if (read === 0) {
+          throw new LacewingError("source_failed", `Cannot read piece ${from}: the origin's answer holds none of it`);
+        }
+      }
+      await answer?.[Symbol.asyncDispose]();
+    } finally {
+      for (const number of numbers) if (picker.isReading(number)) picker.missing(number);
+    }
+  }
+
+  async #readGap(
+    { first, count, signal }: { first: number; count: number; signal: AbortSignal },
+    answer?: SourceBody,
+  ): Promise<number> {
+    const { ledger, url } = this.options;
+    const layout = { contentLength: ledger.meta.content_length, pieceLength: ledger.meta.piece_length };
+    const start = pieceRange(first, layout);
+    const last = pieceRange(first + count - 1, layout);
+    const range = ledger.meta.ranges
+      ? { offset: start.offset, length: last.offset + last.length - start.offset }
+      : null;
+    const expect = expectedVersion(url, ledger.meta);
+    await using body = answer ??
+      await this.deps.source.open({
+        url,
+        headers: this.options.headers(),
+        range,
+        ...(expect === undefined ? {} : { expect }),
+      }, { signal });
+    if (body.contentLength !== null && body.contentLength !== ledger.meta.content_length) {
+      throw new LacewingError(
+        "content_changed",
+        `Cannot go on: the content at the origin has ${body.contentLength} B now, it had ${ledger.meta.content_length} B`,
+      );
+    }
+    return await readRun(body, { store: ledger.store, meta: ledger.meta }, {
+      first,
+      count,
+      limiters: this.deps.limiters,
+      signal,
+      isHeld: (number) => this.options.picker.isHeld(number),
+      onBytes: this.options.onBytes,
+      onPiece: (number, sha256) => this.#finished(number, sha256),
+    });
+  }
+
+  #finished(number: number, sha256: string): void {
+    const { ledger } = this.options;
+    if (ledger.accept(number, sha256, { kind: "source" }) === "wrong") {
+      throw new LacewingError(
+        "content_changed",
+        `Cannot use piece ${number} from the origin: digest is sha256:${sha256}, expected sha256:${
+          ledger.digestOf(number)
+        }`,
+      );
+    }
+    this.options.onPiece(number, sha256);
+  }
+
+  #track(work: Promise<void>): void {
+    this.#running.add(work);
+    work.finally(() => this.#running.delete(work)).catch(() => {});
+  }
+}

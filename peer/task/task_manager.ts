@@ -1,0 +1,60 @@
+/**
+ * The one door to the engine (client, orders of the scheduler, proxy): one
+ * engine per task, shared by every request for it.
+ */
+import { LacewingError } from "../core/errors.ts";
+import { formatDigest } from "../core/digest.ts";
+import { taskId } from "../core/task_id.ts";
+import type { TaskSpec } from "../core/wire/scheduler.ts";
+import { Engine, type EngineConfig, type EngineDeps } from "./engine.ts";
+import type { TaskRequest, TaskRun, TaskStarter } from "./task.ts";
+
+export class TaskManager implements TaskStarter, AsyncDisposable {
+  readonly #engines = new Map<string, Engine>();
+  readonly #closing = new Set<Promise<void>>();
+  #stopped = false;
+
+  constructor(private readonly deps: EngineDeps, private readonly config: EngineConfig) {}
+
+  /** Tasks that are being worked on or shared. */
+  get activeCount(): number {
+    return this.#engines.size;
+  }
+
+  start(request: TaskRequest, { signal }: { signal: AbortSignal }): TaskRun {
+    if (this.#stopped) throw new LacewingError("unavailable", "Cannot start a task: the daemon is stopping");
+    const id = taskId(request.url, { tag: request.tag, filter: request.filter });
+    const known = this.#engines.get(id);
+    if (known !== undefined && !known.isClosed) return known.add(request, signal);
+    const spec: TaskSpec = {
+      task_id: id,
+      url: request.url,
+      tag: request.tag,
+      filter: request.filter,
+      ...(request.digest === null || request.range !== null ? {} : { digest: formatDigest(request.digest) }),
+    };
+    const engine = new Engine(this.deps, spec, this.config, () => {
+      if (this.#engines.get(id) === engine) this.#engines.delete(id);
+    });
+    this.#engines.set(id, engine);
+    return engine.add(request, signal);
+  }
+
+  /** Ends work on a task and removes it from the disk. */
+  async drop(id: string): Promise<void> {
+    await this.#engines.get(id)?.close(new LacewingError("canceled", "The task was dropped by order of the scheduler"));
+    const stored = await this.deps.store.open(id);
+    const generation = stored?.info.meta.generation;
+    await stored?.[Symbol.asyncDispose]();
+    await this.deps.store.remove(id);
+    if (generation !== undefined) this.deps.events.gone(id, generation);
+    this.deps.onStored(id);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopped = true;
+    const reason = new LacewingError("unavailable", "The daemon is stopping");
+    await Promise.all([...this.#engines.values()].map((engine) => engine.close(reason)));
+    await Promise.all(this.#closing);
+  }
+}
