@@ -6,9 +6,8 @@
  * Keeps: pieces of two generations never mix; when no scheduler answers, the
  * neighbours known go on and then the origin is read by this host itself.
  */
-import { type Digest, digestInUrl, formatDigest } from "../core/digest.ts";
+import { digestInUrl } from "../core/digest.ts";
 import { fromWireError, LacewingError, toWireError } from "../core/errors.ts";
-import type { ByteRange } from "../core/piece.ts";
 import { RateLimiter } from "../core/rate_limit.ts";
 import type { Neighbour, PieceDigest, TaskMeta, TaskSpec } from "../core/wire/scheduler.ts";
 import type { PieceStore, StoredTask } from "../storage/piece_store.ts";
@@ -16,15 +15,16 @@ import type { Exchange, PieceClient } from "../transfer/piece_transfer.ts";
 import type { Source } from "../source/source.ts";
 import type { Clock, Random } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
-import { followDigest } from "./digest_follower.ts";
 import { isFresh } from "./freshness.ts";
 import type { PieceOrigin } from "./ledger.ts";
 import type { PieceEvents } from "./piece_events.ts";
 import { importSpool, probe } from "./probe.ts";
+import { Requests } from "./requests.ts";
 import { Run } from "./run.ts";
 import { Session } from "./session.ts";
 import type { JoinState, Lease, Membership, Swarm, SwarmListener } from "./swarm.ts";
 import type { TaskRequest } from "./task.ts";
+import { Verifications } from "./verifications.ts";
 
 /** New generations that one task takes on before it fails. */
 const RESTARTS_MAX = 3;
@@ -59,11 +59,12 @@ export interface EngineConfig {
 }
 
 export class Engine implements SwarmListener {
-  readonly #runs = new Set<Run>();
+  readonly #requests = new Requests();
   readonly #limiter: RateLimiter;
   readonly #stop = new AbortController();
   readonly #neighbours = new Map<string, Neighbour>();
-  readonly #verifications = new Map<string, Promise<string>>();
+  readonly #verifications: Verifications;
+  readonly #onClosed: () => void;
   #membership: Membership | null = null;
   #session: Session | null = null;
   #stored: StoredTask | null = null;
@@ -80,35 +81,38 @@ export class Engine implements SwarmListener {
     private readonly deps: EngineDeps,
     private readonly spec: TaskSpec,
     private readonly config: EngineConfig,
-    private readonly onClosed: () => void,
+    { after, onClosed }: { after: Promise<void> | undefined; onClosed: () => void },
   ) {
+    this.#onClosed = onClosed;
     this.#limiter = new RateLimiter(deps.clock, config.perTaskRateLimit);
+    this.#verifications = new Verifications(this.#stop.signal, (session, error) => {
+      if (session === this.#session) this.#fail(error, { drop: true });
+    });
+    this.#enqueue(() => after);
     this.#enqueue(() => this.#open());
   }
 
-  /** Whether requests can no longer be added. */
-  get isClosed(): boolean {
-    return this.#closing !== null;
+  /** Resolves when the task has ended on this host; null while requests can be added. */
+  get closed(): Promise<void> | null {
+    return this.#closing;
   }
 
   /** Adds a request. */
   add(request: TaskRequest, signal: AbortSignal): Run {
     clearTimeout(this.#lingerTimer);
-    const couldSource = this.#canSource();
+    const before = this.joinState();
     const run = new Run(this.spec.task_id, request, {
       onDisposed: (ended) => this.#remove(ended),
-      verify: (session, want, range, runSignal) => this.#verify(session, want, range, runSignal),
+      verify: (session, what, runSignal) => this.#verifications.verify(session, what, runSignal),
       hostName: (hostId) => this.#neighbours.get(hostId)?.address ?? hostId,
     }, signal);
-    this.#runs.add(run);
+    this.#requests.add(run);
     run.finished.catch(() => this.#remove(run));
-    this.#setRate();
+    this.#limiter.setRate(this.#requests.rate(this.config.perTaskRateLimit));
     if (this.#failure !== undefined) run.fail(this.#failure);
     if (this.#session !== null) run.attach(this.#session);
-    if (
-      this.#membership !== null &&
-      (!couldSource && this.#canSource() || this.#session !== null && !this.#session.isComplete)
-    ) this.#membership.update();
+    const after = this.joinState();
+    if (after.canSource !== before.canSource || after.partial !== before.partial) this.#membership?.update();
     if (this.#session !== null && this.#down) this.#session.setManaged(false);
     return run;
   }
@@ -124,9 +128,9 @@ export class Engine implements SwarmListener {
     return {
       ...(meta === undefined ? {} : { meta }),
       pieceCount: this.#session?.picker.heldCount ?? this.#stored?.info.pieceCount ?? 0,
-      canSource: this.#canSource(),
-      anonymous: this.#headers().length === 0,
-      partial: this.#isPartial(),
+      canSource: this.#requests.canSource,
+      anonymous: this.#requests.headers.length === 0,
+      partial: this.#requests.isPartial,
     };
   }
 
@@ -140,7 +144,7 @@ export class Engine implements SwarmListener {
       this.#changeNeighbours(neighbours, gone);
       if (meta !== null) await this.#useMeta(meta);
       this.#session?.setManaged(true);
-      if (!this.#canSource() && neighbours.length === 0 && this.#session?.isComplete !== true) {
+      if (!this.#requests.canSource && neighbours.length === 0 && this.#session?.isComplete !== true) {
         this.#fail(
           new LacewingError(
             "no_holder",
@@ -210,7 +214,7 @@ export class Engine implements SwarmListener {
       this.#down = true;
       this.#session?.setManaged(false);
       if (this.#session?.isComplete || this.#failure !== undefined) return;
-      if (!this.#canSource()) {
+      if (!this.#requests.canSource) {
         if (this.#neighbours.size > 0 && this.#session !== null) return;
         return this.#fail(
           new LacewingError(
@@ -227,8 +231,10 @@ export class Engine implements SwarmListener {
     this.#stored = await this.deps.store.open(this.spec.task_id);
     const stored = this.#stored;
     if (stored !== null && stored.info.complete) {
-      const ask = this.#canSource() && digestInUrl(this.spec.url) === null;
-      if (!ask || await isFresh(stored, { source: this.deps.source, url: this.spec.url, headers: this.#headers() })) {
+      const ask = this.#requests.canSource && digestInUrl(this.spec.url) === null;
+      if (
+        !ask || await isFresh(stored, { source: this.deps.source, url: this.spec.url, headers: this.#requests.headers })
+      ) {
         return await this.#begin(stored);
       }
       this.deps.log.info("the content changed at the origin", { task_id: this.spec.task_id });
@@ -263,9 +269,9 @@ export class Engine implements SwarmListener {
     const session = new Session({ ...this.deps, limiters: [this.#limiter, this.deps.totalLimiter] }, {
       spec: this.spec,
       store: stored,
-      headers: () => this.#headers(),
-      canSource: () => this.#canSource(),
-      partial: () => this.#isPartial(),
+      headers: () => this.#requests.headers,
+      canSource: () => this.#requests.canSource,
+      partial: () => this.#requests.isPartial,
       concurrentPieceCount: this.config.concurrentPieceCount,
       connections: this.config.maxConnections,
     }, {
@@ -286,7 +292,7 @@ export class Engine implements SwarmListener {
     this.#session = session;
     this.deps.events.opened(this.spec.task_id, session.meta.generation);
     this.deps.onStored(this.spec.task_id);
-    for (const run of [...this.#runs]) run.attach(session);
+    for (const run of this.#requests) run.attach(session);
     session.neighbours([...this.#neighbours.values()], []);
     session.setManaged(!this.#down);
     if (session.isComplete) await this.#completed(session);
@@ -298,7 +304,7 @@ export class Engine implements SwarmListener {
     this.#probing = true;
     const { deps, spec } = this;
     try {
-      const found = await probe({ url: spec.url, headers: this.#headers() }, {
+      const found = await probe({ url: spec.url, headers: this.#requests.headers }, {
         ...deps,
         limiters: [this.#limiter, deps.totalLimiter],
         signal: this.#stop.signal,
@@ -342,7 +348,7 @@ export class Engine implements SwarmListener {
 
   #held(session: Session, number: number, origin: PieceOrigin): void {
     this.deps.events.held(this.spec.task_id, session.meta.generation, number);
-    for (const run of [...this.#runs]) run.pieceHeld(number, origin);
+    for (const run of this.#requests) run.pieceHeld(number, origin);
     if (session.isComplete) this.#enqueue(() => this.#completed(session));
   }
 
@@ -353,7 +359,9 @@ export class Engine implements SwarmListener {
       const want = digestInUrl(this.spec.url);
       try {
         const range = { offset: 0, length: session.layout.contentLength };
-        session.store.complete(want === null ? null : await this.#verify(session, want, range, this.#stop.signal));
+        session.store.complete(
+          want === null ? null : await this.#verifications.verify(session, { want, range }, this.#stop.signal),
+        );
       } catch (error) {
         return this.#fail(error, { drop: true });
       }
@@ -363,34 +371,11 @@ export class Engine implements SwarmListener {
     this.#lingerIfUnused();
   }
 
-  #verify(session: Session, want: Digest, range: ByteRange, signal: AbortSignal): Promise<string> {
-    const whole = range.length === session.layout.contentLength;
-    const key = `${session.meta.generation} ${formatDigest(want)} ${range.offset}+${range.length}`;
-    const known = this.#verifications.get(key);
-    if (known !== undefined) return known;
-    const following = followDigest(session.store, {
-      want,
-      range,
-      signal: whole ? this.#stop.signal : signal,
-      pieceHeld: (number) => session.pieceHeld(number, whole ? this.#stop.signal : signal),
-    }).then((text) => {
-      if (whole && session.isComplete) session.store.complete(text);
-      return text;
-    });
-    following.catch((error) => {
-      this.#verifications.delete(key);
-      const mismatch = error instanceof LacewingError && error.code === "digest_mismatch";
-      if (mismatch && whole && session === this.#session) this.#fail(error, { drop: true });
-    });
-    this.#verifications.set(key, following);
-    return following;
-  }
-
   #changeNeighbours(add: readonly Neighbour[], remove: readonly string[]): void {
     for (const hostId of remove) this.#neighbours.delete(hostId);
     for (const neighbour of add) this.#neighbours.set(neighbour.host_id, neighbour);
     this.#session?.neighbours(add, remove);
-    const stuck = this.#managed && !this.#canSource() && this.#neighbours.size === 0 &&
+    const stuck = this.#managed && !this.#requests.canSource && this.#neighbours.size === 0 &&
       this.#session?.isComplete !== true;
     if (stuck && remove.length > 0) {
       this.#fail(
@@ -403,15 +388,15 @@ export class Engine implements SwarmListener {
   }
 
   #remove(run: Run): void {
-    if (!this.#runs.delete(run)) return;
-    this.#setRate();
-    if (this.#runs.size > 0) return;
+    if (!this.#requests.delete(run)) return;
+    this.#limiter.setRate(this.#requests.rate(this.config.perTaskRateLimit));
+    if (this.#requests.size > 0) return;
     if (this.#session?.isComplete && this.#failure === undefined) this.#lingerIfUnused();
     else void this.close();
   }
 
   #lingerIfUnused(): void {
-    if (this.#runs.size > 0 || this.#closing !== null) return;
+    if (this.#requests.size > 0 || this.#closing !== null) return;
     clearTimeout(this.#lingerTimer);
     if (this.#membership === null) return void this.close();
     this.#lingerTimer = setTimeout(() => void this.close(), this.config.lingerMs);
@@ -421,7 +406,7 @@ export class Engine implements SwarmListener {
     if (this.#failure !== undefined) return;
     this.#failure = error;
     this.deps.log.info("task failed", { task_id: this.spec.task_id, error });
-    for (const run of [...this.#runs]) run.fail(error);
+    for (const run of this.#requests) run.fail(error);
     if (drop) this.#enqueue(() => this.#dropStored());
     void this.close(error);
   }
@@ -430,13 +415,13 @@ export class Engine implements SwarmListener {
     clearTimeout(this.#lingerTimer);
     this.#stop.abort(reason);
     this.#membership?.leave();
-    for (const run of [...this.#runs]) run.fail(reason);
+    for (const run of this.#requests) run.fail(reason);
     await this.#queue;
     await this.#endSession();
     await this.#stored?.[Symbol.asyncDispose]();
     this.#stored = null;
     this.deps.onStored(this.spec.task_id);
-    this.onClosed();
+    this.#onClosed();
   }
 
   async #endSession(): Promise<void> {
@@ -455,30 +440,7 @@ export class Engine implements SwarmListener {
     this.deps.onStored(this.spec.task_id);
   }
 
-  #headers(): readonly (readonly [string, string])[] {
-    const able = [...this.#runs].filter((run) => !run.request.disableBackSource);
-    return able.at(-1)?.request.headers ?? [];
-  }
-
-  #canSource(): boolean {
-    return [...this.#runs].some((run) => !run.request.disableBackSource);
-  }
-
-  #isPartial(): boolean {
-    return this.#runs.size > 0 && [...this.#runs].every((run) => run.request.range !== null);
-  }
-
-  /** The highest limit among the requests, no limit if one has none; never above the task's own. */
-  #setRate(): void {
-    const rates = [...this.#runs].map((run) => run.request.rateLimitBytesPerSecond);
-    const asked = rates.includes(0) || rates.length === 0 ? 0 : Math.max(...rates);
-    const { perTaskRateLimit } = this.config;
-    this.#limiter.setRate(
-      asked === 0 ? perTaskRateLimit : perTaskRateLimit === 0 ? asked : Math.min(asked, perTaskRateLimit),
-    );
-  }
-
-  #enqueue(work: () => void | Promise<void>): void {
+  #enqueue(work: () => void | undefined | Promise<void>): void {
     this.#queue = this.#queue.then(work).catch((error) => this.#fail(error));
   }
 }

@@ -19,7 +19,7 @@ export interface RunDeps {
   /** The run is not needed any more. */
   readonly onDisposed: (run: Run) => void;
   /** Checks bytes against a digest while they arrive. @returns the digest's text form */
-  readonly verify: (session: Session, want: Digest, range: ByteRange, signal: AbortSignal) => Promise<string>;
+  readonly verify: (session: Session, what: { want: Digest; range: ByteRange }, signal: AbortSignal) => Promise<string>;
   readonly hostName: (hostId: string) => string;
 }
 
@@ -174,7 +174,7 @@ export class Run implements TaskRun {
     if (want === null) this.#verification = Promise.resolve(null);
     else if (whole && session.store.info.verified === formatDigest(want)) {
       this.#verification = Promise.resolve(formatDigest(want));
-    } else this.#verification = this.deps.verify(session, want, range, this.#ended.signal);
+    } else this.#verification = this.deps.verify(session, { want, range }, this.#ended.signal);
     this.#verification.catch((error) => session === this.#session && this.fail(error));
   }
 

@@ -11,7 +11,6 @@ import type { TaskRequest, TaskRun, TaskStarter } from "./task.ts";
 
 export class TaskManager implements TaskStarter, AsyncDisposable {
   readonly #engines = new Map<string, Engine>();
-  readonly #closing = new Set<Promise<void>>();
   #stopped = false;
 
   constructor(private readonly deps: EngineDeps, private readonly config: EngineConfig) {}
@@ -25,7 +24,7 @@ export class TaskManager implements TaskStarter, AsyncDisposable {
     if (this.#stopped) throw new LacewingError("unavailable", "Cannot start a task: the daemon is stopping");
     const id = taskId(request.url, { tag: request.tag, filter: request.filter });
     const known = this.#engines.get(id);
-    if (known !== undefined && !known.isClosed) return known.add(request, signal);
+    if (known !== undefined && known.closed === null) return known.add(request, signal);
     const spec: TaskSpec = {
       task_id: id,
       url: request.url,
@@ -33,8 +32,11 @@ export class TaskManager implements TaskStarter, AsyncDisposable {
       filter: request.filter,
       ...(request.digest === null || request.range !== null ? {} : { digest: formatDigest(request.digest) }),
     };
-    const engine = new Engine(this.deps, spec, this.config, () => {
-      if (this.#engines.get(id) === engine) this.#engines.delete(id);
+    const engine = new Engine(this.deps, spec, this.config, {
+      after: known?.closed ?? undefined,
+      onClosed: () => {
+        if (this.#engines.get(id) === engine) this.#engines.delete(id);
+      },
     });
     this.#engines.set(id, engine);
     return engine.add(request, signal);
@@ -55,6 +57,5 @@ export class TaskManager implements TaskStarter, AsyncDisposable {
     this.#stopped = true;
     const reason = new LacewingError("unavailable", "The daemon is stopping");
     await Promise.all([...this.#engines.values()].map((engine) => engine.close(reason)));
-    await Promise.all(this.#closing);
   }
 }
