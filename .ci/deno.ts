@@ -124,7 +124,7 @@ export async function probeJsr(url: string): Promise<string | null> {
       signal: AbortSignal.timeout(PROBE_TIMEOUT_MS),
     });
     // A sign-in page of the network answers 200 as well, but not with this.
-    const isJsr = response.ok && (await response.text()).includes('"versions"');
+    const isJsr = (await response.text()).includes('"versions"') && response.ok;
     return isJsr ? null : `it answers ${response.status} without the package list`;
   } catch (error) {
     return error instanceof DOMException && error.name === "TimeoutError" ? "no answer within 3 s" : "no connection";
@@ -159,6 +159,7 @@ async function run({ cwd, args }: Run, env: Record<string, string>): Promise<num
   const child = new Deno.Command(Deno.execPath(), {
     args,
     cwd,
+    clearEnv: true,
     env,
     stdin: "inherit",
     stdout: "inherit",
@@ -195,7 +196,9 @@ async function main(): Promise<number> {
   if (map === "jsr") prepareJsrLock(root);
   const userCwd = Deno.env.get("INIT_CWD") ?? Deno.cwd();
   // The update check would ask dl.deno.land and may write between the lines of the task.
-  const env: Record<string, string> = { DENO_NO_UPDATE_CHECK: "1" };
+  const env: Record<string, string> = { ...Deno.env.toObject(), DENO_NO_UPDATE_CHECK: "1" };
+  // Left there, it would hold for a deno task inside of this task as well, wherever that one is called.
+  delete env.INIT_CWD;
   if (!MAPLESS_TASKS.includes(task)) env.DENO_MAP = map;
   let failed = 0;
   for (const step of plan(task, args, { root, userCwd, map })) {
