@@ -1,13 +1,18 @@
 /**
  * Names a content: the task id. One pure function, called alike by manager,
  * proxy and client, so that a preheated content is hit by the first download.
- * Headers, digest, range and output are not part of it.
+ * Headers, digest, range, output and the URL's user info are not part of it:
+ * they say who asks and for how much, not which content. Published vectors:
+ * tests/unit/peer/core/task_id_vectors.json.
  */
 import { createHash } from "node:crypto";
 import { LacewingError } from "./errors.ts";
+import { redactText } from "./log.ts";
 
 /** Version prefix of the digested text; a change of the rules changes it. */
 const VERSION = "lacewing/1";
+/** Characters of a wrong URL that a message repeats. */
+const URL_SHOWN_MAX = 500;
 
 /**
  * Query-parameter names of a filter string such as `Expires&Signature`,
@@ -18,8 +23,10 @@ export function parseFilter(filter: string): string[] {
 }
 
 /**
- * The URL as the task id sees it: WHATWG-parsed, without fragment and without
- * the filtered parameters, the remaining ones sorted by name (stable for equal names).
+ * The URL as the task id sees it: WHATWG-parsed, without user info (credentials,
+ * like a header), without fragment and without the filtered parameters; the remaining
+ * ones sorted by decoded name (stable for equal names), empty ones left out. No `?`
+ * stays when no parameter does. Percent-encoding is kept as written: origins may tell `%7E` from `~`.
  *
  * @throws {LacewingError} `usage` if `url` is not an absolute URL.
  */
@@ -28,16 +35,18 @@ export function canonicalUrl(url: string, filter = ""): string {
   if (parsed === null) {
     throw new LacewingError(
       "usage",
-      `Cannot read URL ${JSON.stringify(url)}: want an absolute one such as https://host/path`,
+      `Cannot read URL ${JSON.stringify(shown(url))}: want an absolute one such as https://host/path`,
     );
   }
+  parsed.username = "";
+  parsed.password = "";
   parsed.hash = "";
   const dropped = new Set(parseFilter(filter));
-  const query = parsed.search.replace(/^\?/, "");
-  const kept = query.split("&").filter((part) => part !== "" && !dropped.has(parameterName(part)));
+  const kept = parsed.search.slice(1).split("&").filter((part) => part !== "" && !dropped.has(parameterName(part)));
   kept.sort((a, b) => compare(parameterName(a), parameterName(b)));
-  parsed.search = kept.length === 0 ? "" : "?" + kept.join("&");
-  return parsed.href.endsWith("?") ? parsed.href.slice(0, -1) : parsed.href;
+  // The setter swallows one leading "?": without it the query "?a" would become "a".
+  parsed.search = kept.length === 0 ? "" : `?${kept.join("&")}`;
+  return parsed.href;
 }
 
 /**
@@ -53,6 +62,11 @@ export function canonicalUrl(url: string, filter = ""): string {
  */
 export function taskId(url: string, { tag = "", filter = "" }: { tag?: string; filter?: string } = {}): string {
   return createHash("sha256").update([VERSION, canonicalUrl(url, filter), tag].join("\n")).digest("hex");
+}
+
+/** A wrong URL for a message: cut, and without what stands where user info would. */
+function shown(url: string): string {
+  return redactText(url.slice(0, URL_SHOWN_MAX).replace(/:\/\/.*@/s, "://***@"));
 }
 
 function parameterName(part: string): string {
