@@ -11,17 +11,34 @@ export type LogFields = Record<string, unknown>;
 export type LogSink = (line: string) => void;
 
 const ORDER: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 };
+/** Characters of one text in a record, and how many of a longer one are looked at. */
 const FIELD_LENGTH_MAX = 2000;
+const SCAN_LENGTH_MAX = 4 * FIELD_LENGTH_MAX;
+/** Entries of one list or object, and how deep they are followed. */
+const ENTRIES_MAX = 100;
+const DEPTH_MAX = 4;
+/** Characters of one record; a longer one keeps its message and says how long it was. */
+const RECORD_LENGTH_MAX = 64 * 1024;
 const REDACTED = "***";
 
-/** Header names whose values never leave the process. */
+/** Names of headers and fields whose values never leave the process. */
 const SECRET_NAMES =
-  /^(authorization|proxy-authorization|cookie|set-cookie|x-.*(token|secret|key).*|.*(accesskey|secret|password|passwd|token|credential|api-?key).*)$/i;
-/** Query parameters that stay readable; every other value is a possible signature. */
+  /authorization|cookie|passw|secret|credential|token|signature|auth$|(?:api|access|private)[-_]?key|^x-.*key/i;
+/**
+ * Query parameters whose name tells of a signature (S3, OSS, GCS, Azure, CloudFront, COS) or a
+ * credential, also inside a percent-encoded URL. Names are looked at up to a bound, so that
+ * hostile text costs linear time.
+ */
 const SIGNED_QUERY =
-  /([?&](?:[^=&#\s]*(?:sig|token|key|secret|credential|expires|password|auth|policy)[^=&#\s]*))=([^&#\s"]*)/gi;
-const USER_INFO = /(\b[a-z][a-z0-9+.-]*:\/\/)[^/@\s"]+@/gi;
-const BEARER = /\b(bearer|basic)\s+[a-z0-9._~+/=-]{6,}/gi;
+  /((?:[?&#]|%3F|%26)[^=&?#\s"]{0,64}?(?:sig|token|key|secret|credential|expires|passw|pwd|auth|policy|jwt|hmac)[^=&?#\s"]{0,64}?(?:=|%3D))[^&#\s"]*/gi;
+/** Up to the last `@` of the authority: a password may hold one. */
+const USER_INFO = /(\b[a-z][a-z0-9+.-]{0,20}:\/\/)[^/?#\s"]{1,1024}@/gi;
+/** A token after its scheme's name; the words that follow it in a sentence or a challenge are none. */
+const BEARER =
+  /\b(bearer|basic)\s+(?!(?:authentication|authorization|challenge|credentials|tokens?|realm=)(?:[\s,.;:"')]|$))[a-z0-9._~+/=-]{6,}/gi;
+/** A header written out in a text, as `Authorization: AWS4-HMAC-SHA256 …` or in JSON. */
+const SECRET_HEADER =
+  /\b((?:proxy-)?authorization|(?:set-)?cookie|x-[a-z-]{0,40}(?:token|secret|key))("?\s{0,4}[:=]\s{0,4}"?)[^\r\n"]+/gi;
 
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
@@ -39,10 +56,8 @@ export function isSecretName(name: string): boolean {
 
 /** Text with credentials in URLs, signed query values and bearer tokens blotted out. */
 export function redactText(text: string): string {
-  return text.replace(USER_INFO, `$1${REDACTED}@`).replace(SIGNED_QUERY, `$1=${REDACTED}`).replace(
-    BEARER,
-    `$1 ${REDACTED}`,
-  );
+  return text.replace(SECRET_HEADER, `$1$2${REDACTED}`).replace(USER_INFO, `$1${REDACTED}@`)
+    .replace(SIGNED_QUERY, `$1${REDACTED}`).replace(BEARER, `$1 ${REDACTED}`);
 }
 
 /** Headers as they may be shown or stored: the secret ones' values replaced. */
@@ -62,7 +77,13 @@ export function createLogger(
     const record: LogFields = { time: new Date().toISOString(), level: at, ...(room === "" ? {} : { room }) };
     record.message = clean("message", message);
     for (const [name, value] of Object.entries(fields)) record[name] = clean(name, value);
-    sink(JSON.stringify(record));
+    const line = JSON.stringify(record);
+    const { time, message: kept } = record;
+    sink(
+      line.length <= RECORD_LENGTH_MAX
+        ? line
+        : JSON.stringify({ time, level: at, room, message: kept, cut: line.length }),
+    );
   };
   return {
     debug: write("debug"),
@@ -76,18 +97,42 @@ export function createLogger(
 /** A logger that keeps nothing, for tests and library users. */
 export const silentLogger: Logger = createLogger(() => {});
 
+/** A field's value as it may be shown: secrets blotted out, bounded in length, depth and entries. */
 function clean(name: string, value: unknown, depth = 0): unknown {
-  if (value !== null && value !== undefined && isSecretName(name)) return REDACTED;
-  if (typeof value === "string") return redactText(value).slice(0, FIELD_LENGTH_MAX);
-  if (value instanceof LacewingError) {
-    return { code: value.code, message: clean("", value.message), cause: clean("", value.cause, depth + 1) };
-  }
-  if (value instanceof Error) {
-    return { name: value.name, message: clean("", value.message), stack: clean("", value.stack) };
-  }
-  if (value instanceof URL) return redactText(value.href);
-  if (typeof value !== "object" || value === null) return value;
-  if (depth >= 4) return "…";
-  if (Array.isArray(value)) return value.slice(0, 100).map((item) => clean(name, item, depth + 1));
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, clean(key, item, depth + 1)]));
+  if (value === null || value === undefined || typeof value === "boolean") return value;
+  if (isSecretName(name)) return REDACTED;
+  if (typeof value === "string") return cleanText(value);
+  if (typeof value === "bigint") return value.toString();
+  if (typeof value !== "object") return value;
+  if (depth >= DEPTH_MAX) return "…";
+  if (value instanceof Error) return cleanError(value, depth);
+  if (value instanceof URL) return cleanText(value.href);
+  if (value instanceof Date) return value.toJSON();
+  if (ArrayBuffer.isView(value)) return `${value.byteLength} bytes`;
+  if (Array.isArray(value)) return cleanList(name, value, depth);
+  const entries = value instanceof Headers || value instanceof Map ? [...value] : Object.entries(value);
+  return Object.fromEntries(
+    entries.slice(0, ENTRIES_MAX).map(([key, item]) => [key, clean(String(key), item, depth + 1)]),
+  );
+}
+
+function cleanText(text: string): string {
+  // What the cut leaves of an authority at the end may be the beginning of a password.
+  const scanned = text.length <= SCAN_LENGTH_MAX
+    ? text
+    : text.slice(0, SCAN_LENGTH_MAX).replace(/:\/\/[^/?#\s"]*$/, "://…");
+  return redactText(scanned).slice(0, FIELD_LENGTH_MAX);
+}
+
+function cleanError(error: Error, depth: number): LogFields {
+  const cause = error.cause === undefined ? {} : { cause: clean("", error.cause, depth + 1) };
+  if (error instanceof LacewingError) return { code: error.code, message: cleanText(error.message), ...cause };
+  return { name: error.name, message: cleanText(error.message), stack: cleanText(error.stack ?? ""), ...cause };
+}
+
+/** A list; a pair that begins with a secret header's name is that header. */
+function cleanList(name: string, list: readonly unknown[], depth: number): unknown[] {
+  const [first] = list;
+  if (list.length === 2 && typeof first === "string" && isSecretName(first)) return [first, REDACTED];
+  return list.slice(0, ENTRIES_MAX).map((item) => clean(name, item, depth + 1));
 }
