@@ -1,6 +1,7 @@
 /**
  * A token bucket over bytes: `take` waits until the rate allows them. Waiters
- * are served in order, so that two streams on one bucket share it fairly.
+ * are served in order, so that two streams that take chunks of one size share
+ * it fairly. A change of the rate holds at once, also for who is waiting.
  */
 import type { Clock } from "./clock.ts";
 
@@ -12,6 +13,8 @@ export class RateLimiter {
   #availableBytes: number;
   #refilledAtMs: number;
   #queue: Promise<void> = Promise.resolve();
+  /** Ends the sleep of the waiter whose turn it is. */
+  #wake: () => void = () => {};
 
   /** @param bytesPerSecond 0 means no limit. */
   constructor(private readonly clock: Clock, bytesPerSecond: number) {
@@ -24,19 +27,26 @@ export class RateLimiter {
     return this.#bytesPerSecond;
   }
 
-  /** Changes the rate for what is taken from now on; 0 means no limit. */
+  /** Changes the rate from now on, also for those who wait; 0 means no limit. */
   setRate(bytesPerSecond: number): void {
     this.#refill();
     this.#bytesPerSecond = bytesPerSecond;
-    this.#availableBytes = Math.min(this.#availableBytes, bytesPerSecond * BURST_S);
+    // Who had no limit for a while begins without debt and without savings.
+    this.#availableBytes = bytesPerSecond === 0 ? 0 : Math.min(this.#availableBytes, bytesPerSecond * BURST_S);
+    this.#wake();
   }
 
-  /** Waits until `bytes` may pass; rejects with `signal.reason` when aborted. */
+  /**
+   * Waits until `bytes` may pass; rejects with `signal.reason` as soon as it is
+   * aborted, and nothing is taken then.
+   *
+   * @returns undefined when they may pass at once because there is no limit
+   */
   take(bytes: number, signal?: AbortSignal): Promise<void> | undefined {
-    if (this.#bytesPerSecond === 0) return undefined;
+    if (this.#bytesPerSecond === 0 && !signal?.aborted) return undefined;
     const turn = this.#queue.then(() => this.#wait(bytes, signal));
     this.#queue = turn.catch(() => {});
-    return turn;
+    return signal === undefined ? turn : orAborted(turn, signal);
   }
 
   async #wait(bytes: number, signal?: AbortSignal): Promise<void> {
@@ -45,12 +55,32 @@ export class RateLimiter {
     this.#refill();
     // The bucket may go into debt by one chunk: chunks may be larger than the burst.
     this.#availableBytes -= bytes;
-    if (this.#availableBytes >= 0) return;
     try {
-      await this.clock.sleep((-this.#availableBytes / this.#bytesPerSecond) * 1000, signal);
+      while (this.#availableBytes < 0 && this.#bytesPerSecond > 0) {
+        if (await this.#sleep((-this.#availableBytes / this.#bytesPerSecond) * 1000, signal)) return;
+      }
     } catch (error) {
       this.#availableBytes += bytes;
       throw error;
+    }
+  }
+
+  /** @returns false when a change of the rate ended the sleep early */
+  async #sleep(ms: number, signal?: AbortSignal): Promise<boolean> {
+    const controller = new AbortController();
+    const onAbort = () => controller.abort();
+    this.#wake = onAbort;
+    signal?.addEventListener("abort", onAbort, { once: true });
+    try {
+      await this.clock.sleep(ms, controller.signal);
+      return true;
+    } catch (error) {
+      if (!controller.signal.aborted) throw error;
+      signal?.throwIfAborted();
+      return false;
+    } finally {
+      this.#wake = () => {};
+      signal?.removeEventListener("abort", onAbort);
     }
   }
 
@@ -60,4 +90,14 @@ export class RateLimiter {
     this.#refilledAtMs = nowMs;
     this.#availableBytes = Math.min(this.#availableBytes + earned, this.#bytesPerSecond * BURST_S);
   }
+}
+
+/** Who waits in the queue hears of an abort before the turn comes. */
+function orAborted(turn: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+    turn.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
 }
