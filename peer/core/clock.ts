@@ -13,6 +13,9 @@ export interface Clock {
 /** A number in [0, 1), as `Math.random`. */
 export type Random = () => number;
 
+/** The longest one timer can wait (2^31 - 1 ms, 24.8 days); asked for more it fires at once. */
+const TIMER_MS_MAX = 2_147_483_647;
+
 /** The machine's own clock. */
 export const systemClock: Clock = {
   nowMs: () => performance.now(),
@@ -23,10 +26,15 @@ export const systemClock: Clock = {
         clearTimeout(timer);
         reject(signal?.reason);
       };
-      const timer = setTimeout(() => {
-        signal?.removeEventListener("abort", onAbort);
-        resolve();
-      }, ms);
+      let timer: ReturnType<typeof setTimeout>;
+      const wait = (leftMs: number) => {
+        timer = setTimeout(() => {
+          if (leftMs > TIMER_MS_MAX) return wait(leftMs - TIMER_MS_MAX);
+          signal?.removeEventListener("abort", onAbort);
+          resolve();
+        }, Math.min(leftMs, TIMER_MS_MAX));
+      };
+      wait(ms);
       signal?.addEventListener("abort", onAbort, { once: true });
     }),
 };

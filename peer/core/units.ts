@@ -44,13 +44,14 @@ export function parseDuration(text: string): number {
   const trimmed = text.trim();
   if (/^0+$/.test(trimmed)) return 0;
   const parts = [...trimmed.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)];
-  if (parts.length === 0 || parts.map((part) => part[0]).join("") !== trimmed) {
+  const sumMs = Math.round(parts.reduce((sum, [, value, unit]) => sum + Number(value) * DURATION_MS[unit!]!, 0));
+  if (parts.length === 0 || parts.map((part) => part[0]).join("") !== trimmed || !Number.isSafeInteger(sumMs)) {
     throw new LacewingError(
       "usage",
       `Cannot read duration ${JSON.stringify(text)}: want for example 30s, 5m, 1h30m or 0`,
     );
   }
-  return Math.round(parts.reduce((sum, part) => sum + Number(part[1]) * (DURATION_MS[part[2] ?? ""] ?? NaN), 0));
+  return sumMs;
 }
 
 /** `67108864` → `64.0 MiB`. */
@@ -58,7 +59,8 @@ export function formatBytes(bytes: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let value = bytes;
   let unit = 0;
-  while (value >= 1024 && unit < units.length - 1) {
+  // 1023.95 KiB would be shown as 1024.0 KiB.
+  while (value >= (unit === 0 ? 1024 : 1023.95) && unit < units.length - 1) {
     value /= 1024;
     unit += 1;
   }
@@ -67,9 +69,9 @@ export function formatBytes(bytes: number): string {
 
 /** `1900` → `1.9 s`; minutes and hours from 100 s on. */
 export function formatDuration(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 100_000) return `${(ms / 1000).toFixed(1)} s`;
-  const minutes = Math.floor(ms / 60_000);
-  const seconds = Math.round((ms % 60_000) / 1000);
-  return minutes < 60 ? `${minutes} min ${seconds} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
+  if (ms < 99_950) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
