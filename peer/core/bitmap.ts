@@ -22,12 +22,13 @@ export class Bitmap {
   }
 
   has(number: number): boolean {
-    return ((this.#bits[number >> 3] ?? 0) & (1 << (number & 7))) !== 0;
+    if (!Number.isInteger(number) || number < 0 || number >= this.size) return false;
+    return (this.#bits[number >> 3]! & (1 << (number & 7))) !== 0;
   }
 
   /** @returns whether the piece was new; a number outside the set is ignored. */
   add(number: number): boolean {
-    if (number < 0 || number >= this.size || this.has(number)) return false;
+    if (!Number.isInteger(number) || number < 0 || number >= this.size || this.has(number)) return false;
     this.#bits[number >> 3]! |= 1 << (number & 7);
     this.#count += 1;
     return true;

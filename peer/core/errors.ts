@@ -66,15 +66,21 @@ export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === "string" && Object.hasOwn(ERRORS, value);
 }
 
+/** Characters of a message on a wire; half of what a receiver takes. */
+const WIRE_MESSAGE_LENGTH_MAX = 2000;
+
 /** The error as it travels on a wire; anything unexpected becomes `unknown`. */
 export function toWireError(error: unknown): { code: ErrorCode; message: string } {
-  if (error instanceof LacewingError) return { code: error.code, message: error.message.slice(0, 2000) };
-  if (error instanceof DOMException && error.name === "TimeoutError") {
-    return { code: "timeout", message: error.message };
-  }
-  if (error instanceof DOMException && error.name === "AbortError") return { code: "canceled", message: error.message };
   const message = error instanceof Error ? error.message : String(error);
-  return { code: "unknown", message: message.slice(0, 2000) };
+  return { code: codeOf(error), message: message.slice(0, WIRE_MESSAGE_LENGTH_MAX) };
+}
+
+/** The code of anything thrown; aborts and timeouts of the platform have one, too. */
+function codeOf(error: unknown): ErrorCode {
+  if (error instanceof LacewingError) return error.code;
+  if (error instanceof DOMException && error.name === "TimeoutError") return "timeout";
+  if (error instanceof DOMException && error.name === "AbortError") return "canceled";
+  return "unknown";
 }
 
 /** Back from the wire: an unknown code is kept as `unknown`, never trusted. */

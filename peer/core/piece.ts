@@ -7,6 +7,8 @@
 export const PIECE_LENGTH_MIN = 256 * 1024;
 export const PIECE_LENGTH_MAX = 16 * 1024 * 1024;
 const PIECE_COUNT_GOAL = 1024;
+/** Most pieces of a content: 6 TiB in pieces of 16 MiB, and as many bits as an exchange message carries. */
+export const PIECE_COUNT_MAX = 48 * 1024 * 8;
 
 /** How one content is cut. */
 export interface PieceLayout {
@@ -61,11 +63,13 @@ export function pieceRange(number: number, layout: PieceLayout): ByteRange {
  * @throws {RangeError} if the range is not within the content.
  */
 export function piecesOf(range: ByteRange, layout: PieceLayout): { first: number; count: number } {
-  if (range.offset < 0 || range.length < 0 || range.offset + range.length > layout.contentLength) {
-    throw new RangeError(`Cannot cut ${range.offset}+${range.length} out of ${layout.contentLength} B`);
+  const { offset, length } = range;
+  const whole = Number.isInteger(offset) && Number.isInteger(length);
+  if (!whole || offset < 0 || length < 0 || offset + length > layout.contentLength) {
+    throw new RangeError(`Cannot cut ${offset}+${length} out of ${layout.contentLength} B`);
   }
-  if (range.length === 0) return { first: 0, count: 0 };
-  const first = Math.floor(range.offset / layout.pieceLength);
-  const last = Math.floor((range.offset + range.length - 1) / layout.pieceLength);
+  if (length === 0) return { first: 0, count: 0 };
+  const first = Math.floor(offset / layout.pieceLength);
+  const last = Math.floor((offset + length - 1) / layout.pieceLength);
   return { first, count: last - first + 1 };
 }
