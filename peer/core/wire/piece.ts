@@ -6,7 +6,7 @@
  * tasks and hears which pieces the other has.
  */
 import { z } from "zod";
-import { taskIdText } from "./scheduler.ts";
+import { generationText as generation, taskIdText, wireError } from "./scheduler.ts";
 
 export const EXCHANGE_UPGRADE = "lacewing-exchange/1";
 export const EXCHANGE_PATH = "/v1/exchange";
@@ -15,7 +15,6 @@ export const HOST_HEADER = "x-lacewing-host";
 /** Pieces that the child still misses: the neediest is served first. */
 export const NEED_HEADER = "x-lacewing-need";
 
-const generation = z.string().min(1).max(64);
 const pieceNumbers = z.array(z.number().int().nonnegative()).max(4096);
 
 /** Dialling side → serving side. */
@@ -37,24 +36,22 @@ export const exchangeEvent = z.discriminatedUnion("type", [
   z.object({ type: z.literal("have"), task_id: taskIdText, generation, pieces: pieceNumbers }),
   /** The task was dropped or replaced by another generation. */
   z.object({ type: z.literal("gone"), task_id: taskIdText, generation }),
+  /** Why the serving side ends the connection. */
+  z.object({ type: z.literal("error"), error: wireError }),
 ]);
 
 export type ExchangeRequest = z.output<typeof exchangeRequest>;
 export type ExchangeEvent = z.output<typeof exchangeEvent>;
 
-/** Path of one piece. */
+/** Path of one piece; a generation's name needs no escaping. */
 export function piecePath(taskId: string, generation: string, number: number): string {
-  return `/v1/tasks/${taskId}/${encodeURIComponent(generation)}/pieces/${number}`;
+  return `/v1/tasks/${taskId}/${generation}/pieces/${number}`;
 }
 
 /** Reads a path made by `piecePath`; null for any other path. */
 export function parsePiecePath(path: string): { taskId: string; generation: string; number: number } | null {
-  const match = /^\/v1\/tasks\/([0-9a-f]{64})\/([A-Za-z0-9._~%-]{1,200})\/pieces\/(\d{1,7})$/.exec(path);
+  const match = /^\/v1\/tasks\/([0-9a-f]{64})\/([A-Za-z0-9][A-Za-z0-9._~-]{0,63})\/pieces\/(\d{1,7})$/.exec(path);
   if (match === null) return null;
   const [, taskId = "", generation = "", number = ""] = match;
-  try {
-    return { taskId, generation: decodeURIComponent(generation), number: Number(number) };
-  } catch {
-    return null;
-  }
+  return { taskId, generation, number: Number(number) };
 }

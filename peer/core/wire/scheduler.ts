@@ -6,6 +6,7 @@
  */
 import { z } from "zod";
 import { LacewingError } from "../errors.ts";
+import { PIECE_COUNT_MAX, pieceCount } from "../piece.ts";
 
 /** Version in `hello` and `welcome`; another one is refused. */
 export const SCHEDULER_PROTOCOL = 1;
@@ -13,6 +14,10 @@ export const SCHEDULER_PROTOCOL = 1;
 export const MESSAGE_LENGTH_MAX = 1024 * 1024;
 /** Entries of one message's list; longer lists are sent in several messages. */
 export const BATCH_MAX = 1000;
+/** Characters of a wrong message's path, and of what is wrong there, that an error repeats. */
+const REASON_LENGTH_MAX = 200;
+/** Characters of one batch's list; the rest of its message needs far less than the other half. */
+const BATCH_LENGTH_MAX = MESSAGE_LENGTH_MAX / 2;
 /** Path of the WebSocket on the manager. */
 export const SCHEDULER_PATH = "/api/v1/scheduler/connect";
 
@@ -20,10 +25,17 @@ const id = z.string().min(1).max(64);
 const count = z.number().int().nonnegative();
 const hex = z.string().regex(/^[0-9a-f]{64}$/);
 const url = z.string().min(1).max(8192);
-const wireError = z.object({ code: z.string().max(64), message: z.string().max(4000) });
+/** A failure as it travels: a code of `errors.ts` (or a later one) and a sentence. */
+export const wireError = z.object({ code: z.string().max(64), message: z.string().max(4000) });
 
 /** Task id: 64 hex digits. */
 export const taskIdText = hex;
+
+/** Name of a generation: what stands in a path as it is, and is neither `.` nor `..`. */
+export const generationText = z.string().regex(
+  /^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$/,
+  "want 1 to 64 of A-Z a-z 0-9 . _ ~ -",
+);
 
 /** What names a task, and what its origin needs to be asked. */
 export const taskSpec = z.object({
@@ -38,14 +50,17 @@ export const taskSpec = z.object({
 /** One version of a content: how long it is, how it is cut, how the origin marks it. */
 export const taskMeta = z.object({
   /** Names this version; pieces of two generations never mix. */
-  generation: z.string().min(1).max(64),
+  generation: generationText,
   content_length: count,
   piece_length: z.number().int().positive(),
   /** Whether the origin serves ranges; if not, one host reads it as a stream. */
   ranges: z.boolean(),
   etag: z.string().max(512).optional(),
   last_modified: z.string().max(128).optional(),
-});
+}).refine(
+  (meta) => pieceCount({ contentLength: meta.content_length, pieceLength: meta.piece_length }) <= PIECE_COUNT_MAX,
+  `want at most ${PIECE_COUNT_MAX} pieces`,
+);
 
 /** Piece number and its SHA-256 in hex. */
 export const pieceDigest = z.tuple([count, hex]);
@@ -105,12 +120,22 @@ export const hostMessage = z.discriminatedUnion("type", [
   /** A lease holder learned what the origin has. */
   z.object({ type: z.literal("meta"), task_id: hex, meta: taskMeta }),
   /** Pieces read from the origin (or found on disk after `want_digests`). */
-  z.object({ type: z.literal("pieces"), task_id: hex, generation: id, pieces: z.array(pieceDigest).max(BATCH_MAX) }),
+  z.object({
+    type: z.literal("pieces"),
+    task_id: hex,
+    generation: generationText,
+    pieces: z.array(pieceDigest).max(BATCH_MAX),
+  }),
   z.object({ type: z.literal("lease_end"), task_id: hex, lease_id: count, error: wireError.optional() }),
   /** No neighbour offers these pieces and nothing else is under way. */
-  z.object({ type: z.literal("starving"), task_id: hex, generation: id, pieces: z.array(count).max(BATCH_MAX) }),
+  z.object({
+    type: z.literal("starving"),
+    task_id: hex,
+    generation: generationText,
+    pieces: z.array(count).max(BATCH_MAX),
+  }),
   z.object({ type: z.literal("bad_peer"), task_id: hex, host_id: id, piece: count }),
-  z.object({ type: z.literal("complete"), task_id: hex, generation: id }),
+  z.object({ type: z.literal("complete"), task_id: hex, generation: generationText }),
   z.object({
     type: z.literal("order_progress"),
     order_id: id,
@@ -157,15 +182,27 @@ export const schedulerMessage = z.discriminatedUnion("type", [
     add: z.array(neighbour).max(BATCH_MAX),
     remove: z.array(id).max(BATCH_MAX),
   }),
-  z.object({ type: z.literal("digests"), task_id: hex, generation: id, pieces: z.array(pieceDigest).max(BATCH_MAX) }),
+  z.object({
+    type: z.literal("digests"),
+    task_id: hex,
+    generation: generationText,
+    pieces: z.array(pieceDigest).max(BATCH_MAX),
+  }),
   /**
    * Leave to read `count` pieces from `first` on from the origin. Without a
    * generation the layout is unknown: ask for the beginning and send `meta`.
    */
-  z.object({ type: z.literal("lease"), task_id: hex, lease_id: count, generation: id.nullable(), first: count, count }),
+  z.object({
+    type: z.literal("lease"),
+    task_id: hex,
+    lease_id: count,
+    generation: generationText.nullable(),
+    first: count,
+    count,
+  }),
   z.object({ type: z.literal("revoke"), task_id: hex, lease_id: count }),
   /** The list of piece digests is lost (restart): send what you hold. */
-  z.object({ type: z.literal("want_digests"), task_id: hex, generation: id }),
+  z.object({ type: z.literal("want_digests"), task_id: hex, generation: generationText }),
   z.object({ type: z.literal("order"), order_id: id, kind: z.enum(["preheat", "drop"]), task: orderTask }),
   z.object({ type: z.literal("cancel_order"), order_id: id }),
   /** Nobody can read the origin for this task: the reason. */
@@ -206,12 +243,30 @@ export function decodeMessage<Schema extends z.ZodType>(schema: Schema, text: un
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const issue = result.error.issues[0];
-  throw new LacewingError("protocol", `Cannot read message: ${issue?.path.join(".") || "(top)"}: ${issue?.message}`);
+  const path = issue?.path.join(".").slice(0, REASON_LENGTH_MAX) || "(top)";
+  const reason = issue?.message.slice(0, REASON_LENGTH_MAX);
+  throw new LacewingError("protocol", `Cannot read message: ${path}: ${reason}`);
 }
 
-/** Cuts a list into the batches that fit one message each; an empty list gives none. */
+/**
+ * Cuts a list into the batches that fit one message each, by count and by the
+ * length of their JSON (1,000 tasks with signed URLs are longer than a message); an empty list gives none.
+ *
+ * @throws {RangeError} if a batch would hold nothing.
+ */
 export function batches<T>(items: readonly T[], size = BATCH_MAX): T[][] {
+  if (!(size >= 1)) throw new RangeError(`Cannot cut batches of ${size}`);
   const result: T[][] = [];
-  for (let at = 0; at < items.length; at += size) result.push(items.slice(at, at + size));
-  return result;
+  let batch: T[] = [];
+  let length = 0;
+  for (const item of items) {
+    const itemLength = JSON.stringify(item).length + 1;
+    if (batch.length >= size || (batch.length > 0 && length + itemLength > BATCH_LENGTH_MAX)) {
+      result.push(batch);
+      [batch, length] = [[], 0];
+    }
+    batch.push(item);
+    length += itemLength;
+  }
+  return batch.length === 0 ? result : [...result, batch];
 }
