@@ -54,6 +54,8 @@ export interface EngineConfig {
   readonly maxConnections: number;
   /** Bytes per second of one task; 0 is no limit. */
   readonly perTaskRateLimit: number;
+  /** Whether the origin may be read when no scheduler answers. */
+  readonly autoBackSource: boolean;
   /** How long a complete task stays a member after its last request. */
   readonly lingerMs: number;
 }
@@ -95,6 +97,11 @@ export class Engine implements SwarmListener {
   /** Resolves when the task has ended on this host; null while requests can be added. */
   get closed(): Promise<void> | null {
     return this.#closing;
+  }
+
+  /** Whether a request waits for the task. */
+  get isBusy(): boolean {
+    return this.#requests.size > 0;
   }
 
   /** Adds a request. */
@@ -214,7 +221,7 @@ export class Engine implements SwarmListener {
       this.#down = true;
       this.#session?.setManaged(false);
       if (this.#session?.isComplete || this.#failure !== undefined) return;
-      if (!this.#requests.canSource) {
+      if (!this.#requests.canSource || !this.config.autoBackSource) {
         if (this.#neighbours.size > 0 && this.#session !== null) return;
         return this.#fail(
           new LacewingError(
@@ -270,7 +277,7 @@ export class Engine implements SwarmListener {
       spec: this.spec,
       store: stored,
       headers: () => this.#requests.headers,
-      canSource: () => this.#requests.canSource,
+      canSource: () => this.#requests.canSource && this.config.autoBackSource,
       partial: () => this.#requests.isPartial,
       concurrentPieceCount: this.config.concurrentPieceCount,
       connections: this.config.maxConnections,

@@ -20,6 +20,11 @@ export class TaskManager implements TaskStarter, AsyncDisposable {
     return this.#engines.size;
   }
 
+  /** Tasks that a request waits for. */
+  get busyCount(): number {
+    return [...this.#engines.values()].filter((engine) => engine.isBusy).length;
+  }
+
   start(request: TaskRequest, { signal }: { signal: AbortSignal }): TaskRun {
     if (this.#stopped) throw new LacewingError("unavailable", "Cannot start a task: the daemon is stopping");
     const id = taskId(request.url, { tag: request.tag, filter: request.filter });

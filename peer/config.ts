@@ -1,0 +1,149 @@
+/**
+ * The daemon's configuration (INTERFACE section 3): one schema that gives
+ * type, default, bound and help text. Keys of what is not built yet are known,
+ * and refused when they ask for it: nothing is read and then ignored.
+ */
+import { z } from "zod";
+import { byteSize, duration, httpUrl, parseConfig, port, section } from "./core/config.ts";
+import { LacewingError } from "./core/errors.ts";
+
+const rate = () => z.union([z.literal(0), byteSize()]).describe("Bytes per second; 0 is no limit");
+
+const proxySection = z.strictObject({
+  tcpListen: section({ port: port().default(65001) }),
+  listenIP: z.string().default("127.0.0.1"),
+  defaultFilter: z.string().default("Expires&Signature&ns"),
+  defaultTag: z.string().default(""),
+  registryMirror: section({
+    url: httpUrl().default("https://index.docker.io"),
+    dynamic: z.boolean().default(true),
+    insecure: z.boolean().default(false),
+    certs: z.array(z.string()).default([]),
+    authorize: z.boolean().default(true),
+  }),
+  proxies: z.array(section({
+    regx: z.string(),
+    useHTTPS: z.boolean().default(false),
+    direct: z.boolean().default(false),
+    redirect: z.string().default(""),
+  })).default([]),
+  whiteList: z.array(z.unknown()).default([]),
+  basicAuth: section({ username: z.string().default(""), password: z.string().default("") }),
+}).prefault({ tcpListen: { port: 0 } });
+
+export const daemonConfig = z.strictObject({
+  aliveTime: duration().optional().describe(
+    "A daemon without work leaves after this time; 0 stays. Default 0s, 5m when started by the client",
+  ),
+  gcInterval: duration().default(60_000).describe("How often old contents are looked for"),
+  workHome: z.string().default("").describe("Where the daemon keeps its state; empty: the default folder"),
+  dataDir: z.string().default("").describe("Where contents are kept; empty: data in the work home"),
+  logDir: z.string().default("").describe("Folder of the log files; empty: the default folder"),
+  host: section({
+    hostname: z.string().max(256).default("").describe("Name shown to others; empty: the machine's"),
+    advertiseIP: z.string().max(64).default("").describe(
+      "Address that neighbours use; empty: the one towards the manager",
+    ),
+    listenIP: z.string().default("0.0.0.0").describe("Address that the upload server listens on"),
+    idc: z.string().max(128).default(""),
+    location: z.string().max(256).default(""),
+  }),
+  scheduler: section({
+    manager: section({
+      enable: z.boolean().default(true),
+      addr: httpUrl().optional().describe("Base URL of the manager"),
+      joinToken: z.string().default(""),
+      refreshInterval: duration().default(60_000),
+      seedPeer: section({ enable: z.boolean().default(false), clusterID: z.number().int().positive().default(1) }),
+    }),
+    netAddrs: z.array(z.string()).default([]).describe(
+      "HOST:PORT or ws:// URLs of fixed schedulers, instead of a manager",
+    ),
+    disableAutoBackSource: z.boolean().default(false).describe("Never read the origin without a scheduler's leave"),
+  }),
+  download: section({
+    totalRateLimit: rate().default(0),
+    perPeerRateLimit: rate().default(0).describe("Limit of one task"),
+    concurrentPieceCount: z.number().int().min(1).max(256).default(8),
+    prefetch: z.boolean().default(false),
+    source: section({
+      caCerts: z.array(z.string()).default([]).describe("Files with extra CA certificates (PEM)"),
+      insecure: z.boolean().default(false).describe("Do not verify the origins' certificates"),
+      maxConnections: z.number().int().min(1).max(64).default(4).describe("Connections to one origin at once"),
+      allowPrivateNetworks: z.boolean().default(true),
+    }),
+  }),
+  upload: section({
+    rateLimit: rate().default(0),
+    tcpListen: section({ port: port().default(65002) }),
+    concurrent: z.number().int().min(1).max(1024).default(16).describe("Pieces served at once"),
+  }),
+  storage: section({
+    taskExpireTime: duration().default(6 * 3_600_000).describe("Idle time after which a content may be evicted"),
+    diskGCThreshold: byteSize().default(50 * 2 ** 30).describe("Least recently used contents are evicted above this"),
+    diskGCThresholdPercent: z.number().min(1).max(100).default(90).describe(
+      "The same, in percent of the file system in use",
+    ),
+    keepStorage: z.boolean().default(true).describe("Keep contents when the daemon stops"),
+  }),
+  proxy: proxySection,
+  health: section({ tcpListen: section({ port: port().default(40901) }) }).describe(
+    "/healthz and /metrics; port 0 is any free one",
+  ),
+  security: section({
+    tls: section({
+      enable: z.boolean().default(false),
+      caCert: z.string().default(""),
+      cert: z.string().default(""),
+      key: z.string().default(""),
+    }),
+  }),
+});
+
+export type DaemonConfig = z.output<typeof daemonConfig>;
+
+/**
+ * Reads the daemon's YAML.
+ *
+ * @param origin the file's name for messages
+ * @throws {LacewingError} `config_invalid` naming every path that is wrong.
+ */
+export function parseDaemonConfig(text: string, origin: string): DaemonConfig {
+  const config = parseConfig(text, { schema: daemonConfig, origin });
+  const missing = notBuilt(config);
+  if (missing.length > 0) {
+    throw new LacewingError(
+      "config_invalid",
+      `Cannot use ${origin}: ${missing.map((path) => `${path}: not available in this version`).join("; ")}`,
+    );
+  }
+  return config;
+}
+
+/** The configuration of a daemon without a file: alone, every default. */
+export function defaultDaemonConfig(): DaemonConfig {
+  return daemonConfig.parse({});
+}
+
+/** The schedulers' WebSocket URLs of `netAddrs`. */
+export function fixedSchedulerUrls(netAddrs: readonly string[], path: string): string[] {
+  return netAddrs.map((address) => {
+    const url = URL.parse(/^wss?:\/\//.test(address) ? address : `ws://${address}`);
+    if (url === null) {
+      throw new LacewingError(
+        "config_invalid",
+        `Cannot use scheduler.netAddrs: ${JSON.stringify(address)} is neither HOST:PORT nor a ws:// URL`,
+      );
+    }
+    if (url.pathname === "/") url.pathname = path;
+    return url.href;
+  });
+}
+
+function notBuilt(config: DaemonConfig): string[] {
+  const paths: string[] = [];
+  if (config.proxy.tcpListen.port !== 0) paths.push("proxy.tcpListen.port");
+  if (config.security.tls.enable) paths.push("security.tls.enable");
+  if (config.download.prefetch) paths.push("download.prefetch");
+  return paths;
+}

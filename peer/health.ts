@@ -1,0 +1,48 @@
+/**
+ * The daemon's health port: `/healthz` says that it serves, `/metrics` gives
+ * counters to Prometheus.
+ */
+import { Gauge, Registry } from "prom-client";
+
+/** Figures read at each scrape; names without the `lacewing_daemon_` prefix. */
+export type Figures = () => Record<string, number>;
+
+const HELP: Record<string, string> = {
+  tasks_active: "Tasks that are being downloaded or shared",
+  uploads_active: "Pieces being sent now",
+  uploaded_bytes: "Bytes of pieces sent since the start",
+  stored_bytes: "Bytes of contents on disk",
+  free_bytes: "Bytes free on the contents' file system",
+  schedulers_up: "Schedulers connected",
+  resident_bytes: "Memory of this process",
+};
+
+export interface HealthServer extends AsyncDisposable {
+  readonly address: string;
+}
+
+export function startHealthServer(
+  figures: Figures,
+  { hostname, port }: { hostname: string; port: number },
+): HealthServer {
+  const registry = new Registry();
+  const gauges = new Map(
+    Object.entries(HELP).map((
+      [name, help],
+    ) => [name, new Gauge({ name: `lacewing_daemon_${name}`, help, registers: [registry] })]),
+  );
+  const server = Deno.serve({ hostname, port, onListen: () => {} }, async (request) => {
+    const { pathname } = new URL(request.url);
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      return new Response("method not allowed\n", { status: 405, headers: { allow: "GET, HEAD" } });
+    }
+    if (pathname === "/healthz") return new Response("OK\n");
+    if (pathname !== "/metrics") return new Response("not found\n", { status: 404 });
+    for (const [name, value] of Object.entries(figures())) gauges.get(name)?.set(value);
+    return new Response(await registry.metrics(), { headers: { "content-type": registry.contentType } });
+  });
+  return {
+    address: `${server.addr.hostname}:${server.addr.port}`,
+    [Symbol.asyncDispose]: () => server.shutdown(),
+  };
+}
