@@ -1,10 +1,10 @@
 /**
- * Stands in for `@std/yaml` where JSR is out of reach, on the npm package that
- * `@std/yaml` descends from. Errors are `SyntaxError`s that name line and column, duplicate keys are
- * refused, an empty document is null. Known difference: an integer with a
- * leading zero (`0777`) is octal there and decimal here, so quote such values.
+ * Stands in for `@std/yaml` where JSR is out of reach, on the npm package that `@std/yaml` descends from.
+ * Errors are `SyntaxError`s that name line and column, duplicate keys are refused, an empty document is null.
+ *
+ * Known differences: there an integer with a leading zero (`0777`) is octal, here decimal, so quote such
+ * values; there a tab may indent a list, here it is refused.
  */
-// Named here and not in the import maps: nothing but this file needs it.
 // deno-lint-ignore no-import-prefix
 // @ts-types="npm:@types/js-yaml@4.0.9"
 import { dump, load, YAMLException } from "npm:js-yaml@4.3.2";

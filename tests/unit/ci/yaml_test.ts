@@ -22,7 +22,6 @@ for (const [claim, text, value] of VALUES) {
 const BAD: Array<[string, string, RegExp]> = [
   ["a duplicate key", "a: 1\nb: 2\na: 3\n", /line 3/],
   ["a list that is not closed", "a: 1\nb: [1, 2\nc: 3\n", /line \d/],
-  ["a tab as indentation", "a:\n\t- b\n", /line 2/],
   ["a tag that is not known", "a: !shell ls\n", /tag/],
   ["an alias of nothing", "a: *b\n", /alias/],
   ["two documents", "--- 1\n--- 2\n", /document/],
