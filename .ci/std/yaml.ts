@@ -5,6 +5,7 @@
  * Known differences: there an integer with a leading zero (`0777`) is octal, here decimal, so quote such
  * values; there a tab may indent a list, here it is refused.
  */
+// Named here and not in the import maps, because nothing but this file needs it.
 // deno-lint-ignore no-import-prefix
 // @ts-types="npm:@types/js-yaml@4.0.9"
 import { dump, load, YAMLException } from "npm:js-yaml@4.3.2";
