@@ -5,8 +5,9 @@
  */
 import { LacewingError } from "../errors.ts";
 
-/** Bytes of one line, newline included. */
+/** Bytes of one line, newline included, unless a reader is told less. */
 export const LINE_LENGTH_MAX = 1024 * 1024;
+/** Bytes asked for at once; a reader of short lines with raw bytes behind them asks for less. */
 const CHUNK_LENGTH = 64 * 1024;
 const NEWLINE = 10;
 
@@ -22,11 +23,26 @@ export interface ByteWriter {
 
 /** Reads lines and, where a line announces them, the raw bytes that follow. */
 export class LineReader {
-  #buffer = new Uint8Array(CHUNK_LENGTH);
+  readonly #lineLengthMax: number;
+  #buffer: Uint8Array<ArrayBuffer>;
   #start = 0;
   #end = 0;
 
-  constructor(private readonly source: ByteReader) {}
+  constructor(
+    private readonly source: ByteReader,
+    { lineLengthMax = LINE_LENGTH_MAX, chunkLength = CHUNK_LENGTH }: {
+      lineLengthMax?: number;
+      chunkLength?: number;
+    } = {},
+  ) {
+    this.#lineLengthMax = lineLengthMax;
+    this.#buffer = new Uint8Array(Math.min(lineLengthMax, chunkLength));
+  }
+
+  /** Bytes that came behind the last line and were not asked for yet. */
+  get bufferedLength(): number {
+    return this.#end - this.#start;
+  }
 
   /**
    * The next line's JSON value, or undefined at the end of the connection.
@@ -55,8 +71,8 @@ export class LineReader {
         return line.endsWith("\r") ? line.slice(0, -1) : line;
       }
       scanned = this.#end - this.#start;
-      if (scanned >= LINE_LENGTH_MAX) {
-        throw new LacewingError("protocol", `Cannot read line: longer than ${LINE_LENGTH_MAX} bytes`);
+      if (scanned >= this.#lineLengthMax) {
+        throw new LacewingError("protocol", `Cannot read line: longer than ${this.#lineLengthMax} bytes`);
       }
       if (!await this.#fill()) {
         if (scanned === 0) return undefined;
@@ -86,7 +102,7 @@ export class LineReader {
       this.#start = 0;
     }
     if (this.#end === this.#buffer.length) {
-      const larger = new Uint8Array(this.#buffer.length * 2);
+      const larger = new Uint8Array(Math.min(this.#buffer.length * 2, this.#lineLengthMax));
       larger.set(this.#buffer);
       this.#buffer = larger;
     }
