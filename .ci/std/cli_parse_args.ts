@@ -133,7 +133,7 @@ class Reader {
 
   #set(name: string, value: Value, arg: string, { append = true } = {}): void {
     const declared = this.#booleans.has(name) || this.#strings.has(name) || this.#aliases.has(name) ||
-      this.#collected.has(name) || (this.#options.boolean === true && /^--[^=]+$/.test(arg));
+      this.#collected.has(name) || (this.#options.boolean === true && arg.startsWith("--") && !arg.includes("="));
     if (!declared && this.#options.unknown?.(arg, name, value) === false) return;
     const typed = typeof value === "string" && !this.#strings.has(name) ? numberOr(value) : value;
     for (const key of [name, ...this.#others(name)]) {
@@ -196,7 +196,7 @@ function inlineValue(letter: string, rest: string): string | undefined {
   if (/[A-Za-z]/.test(letter)) {
     const equals = rest.indexOf("=");
     if (equals !== -1 && equals < rest.length - 1) return rest.slice(equals + 1);
-    if (/-?\d+(\.\d*)?(e-?\d+)?$/.test(rest)) return rest;
+    if (/\d\.?$/.test(rest)) return rest;
   }
   return /^\W/.test(rest) && rest.length > 1 ? rest : undefined;
 }
