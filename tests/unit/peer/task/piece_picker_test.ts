@@ -1,0 +1,176 @@
+import { assert, assertEquals } from "@std/assert";
+import fc from "fast-check";
+import { Bitmap } from "../../../../peer/core/bitmap.ts";
+import { seededRandom } from "../../../../peer/core/clock.ts";
+import { PiecePicker } from "../../../../peer/task/piece_picker.ts";
+
+/** A neighbour's pieces drawn as a string: `1` has it, `.` has not. */
+function pieces(drawing: string): Bitmap {
+  const bitmap = new Bitmap(drawing.length);
+  [...drawing].forEach((mark, number) => mark === "1" && bitmap.add(number));
+  return bitmap;
+}
+
+function picker(pieceCount: number, { held = [] as number[], seed = 1, endGameBudget = 2 } = {}): PiecePicker {
+  const made = new PiecePicker({ pieceCount, random: seededRandom(seed), endGameBudget });
+  made.want(0, pieceCount);
+  for (const number of held) made.held(number);
+  return made;
+}
+
+Deno.test("pick() gives the rarest piece once four are held", () => {
+  const made = picker(8, { held: [0, 1, 2, 3] });
+  made.offer("a", pieces("11111111"));
+  made.offer("b", pieces("1111111."));
+  made.offer("c", pieces("111111.."));
+  assertEquals(made.pick("a"), { number: 7, duplicate: false });
+  assertEquals(made.pick("b"), { number: 6, duplicate: false });
+});
+
+Deno.test("pick() chooses the first pieces at random, whatever their rarity", () => {
+  const chosen = new Set<number>();
+  for (let seed = 0; seed < 60; seed++) {
+    const made = picker(8, { seed });
+    made.offer("a", pieces("11111111"));
+    made.offer("b", pieces("1111111."));
+    chosen.add(made.pick("a")!.number);
+  }
+  assertEquals(chosen.size, 8);
+});
+
+Deno.test("pick() breaks ties at random", () => {
+  const chosen = new Set<number>();
+  for (let seed = 0; seed < 60; seed++) {
+    const made = picker(8, { held: [0, 1, 2, 3], seed });
+    made.offer("a", pieces("11111111"));
+    chosen.add(made.pick("a")!.number);
+  }
+  assertEquals([...chosen].sort(), [4, 5, 6, 7]);
+});
+
+Deno.test("pick() puts the reader's window before rarity", () => {
+  const made = picker(8, { held: [0, 1, 2, 3] });
+  made.setWindow(4, 2);
+  made.offer("a", pieces("11111111"));
+  made.offer("b", pieces("1111111."));
+  assertEquals(made.pick("a")!.number, 4);
+  assertEquals(made.pick("a")!.number, 5);
+  assertEquals(made.pick("a")!.number, 7);
+});
+
+Deno.test("pick() asks a piece twice only when every offered piece is asked", () => {
+  const made = picker(6, { held: [0, 1, 2, 3] });
+  made.offer("a", pieces("111111"));
+  made.offer("b", pieces("111111"));
+  const first = made.pick("a")!;
+  const second = made.pick("b")!;
+  assert(first.number !== second.number);
+  assertEquals(made.pick("a"), { number: second.number, duplicate: true });
+  assertEquals(made.pick("a"), null);
+});
+
+Deno.test("pick() keeps the end game within its budget", () => {
+  const made = picker(6, { held: [0, 1, 2, 3], endGameBudget: 1 });
+  for (const host of ["a", "b", "c"]) made.offer(host, pieces("111111"));
+  made.pick("a");
+  made.pick("b");
+  const again = ["a", "b", "c"].map((host) => made.pick(host)).filter((picked) => picked !== null);
+  assertEquals(again.length, 1);
+});
+
+Deno.test("pick() never asks for pieces that are read from the origin, wait for a digest, or are unwanted", () => {
+  const made = new PiecePicker({ pieceCount: 4, random: seededRandom(1) });
+  made.want(0, 3);
+  made.offer("a", pieces("1111"));
+  made.reading(0);
+  made.pending(1, "a");
+  assertEquals(made.pick("a"), { number: 2, duplicate: false });
+  assertEquals(made.pick("a"), null);
+});
+
+Deno.test("pick() gives nothing of a neighbour that is banned, lost or unknown", () => {
+  const made = picker(2);
+  made.offer("a", pieces("11"));
+  made.ban("a");
+  made.offer("a", pieces("11"));
+  made.offer("b", pieces("11"));
+  made.lost("b");
+  assertEquals([made.pick("a"), made.pick("b"), made.pick("nobody")], [null, null, null]);
+  assertEquals(made.availability(0), 0);
+});
+
+Deno.test("have() before the first offer changes nothing", () => {
+  const made = picker(2);
+  made.have("a", [0]);
+  assertEquals(made.availability(0), 0);
+});
+
+Deno.test("a failed piece may be asked again, of another neighbour too", () => {
+  const made = picker(1);
+  made.offer("a", pieces("1"));
+  made.offer("b", pieces("1"));
+  assertEquals(made.pick("a")!.number, 0);
+  made.failed(0, "a");
+  assertEquals(made.pick("b"), { number: 0, duplicate: false });
+});
+
+Deno.test("idlePieces() lists wanted pieces that nobody works on", () => {
+  const made = picker(6, { held: [0] });
+  made.offer("a", pieces(".1...."));
+  made.pick("a");
+  made.reading(2);
+  assertEquals(made.idlePieces(2), [3, 4]);
+  assertEquals(made.idlePieces(10), [3, 4, 5]);
+});
+
+Deno.test("availability always equals the number of offers, whatever happens", () => {
+  const hosts = ["a", "b", "c"];
+  const step = fc.tuple(
+    fc.constantFrom("offer", "have", "lost", "pick", "held", "failed"),
+    fc.constantFrom(...hosts),
+    fc.nat(9),
+  );
+  fc.assert(fc.property(fc.array(step, { maxLength: 60 }), fc.integer(), (steps, seed) => {
+    const made = picker(10, { seed });
+    const model = new Map<string, Set<number>>();
+    for (const [what, host, number] of steps) {
+      if (what === "offer") {
+        const bitmap = new Bitmap(10);
+        bitmap.add(number);
+        made.offer(host, bitmap);
+        model.set(host, new Set([number]));
+      } else if (what === "have") {
+        made.have(host, [number]);
+        model.get(host)?.add(number);
+      } else if (what === "lost") {
+        made.lost(host);
+        model.delete(host);
+      } else if (what === "pick") {
+        const picked = made.pick(host);
+        if (picked !== null) assert(model.get(host)!.has(picked.number) && !made.isHeld(picked.number));
+      } else if (what === "held") made.held(number);
+      else made.failed(number, host);
+    }
+    for (let number = 0; number < 10; number++) {
+      assertEquals(made.availability(number), [...model.values()].filter((own) => own.has(number)).length);
+    }
+  }));
+});
+
+Deno.test("a piece is never in flight from more than two neighbours", () => {
+  fc.assert(
+    fc.property(fc.integer(), fc.array(fc.constantFrom("a", "b", "c", "d"), { maxLength: 40 }), (seed, hosts) => {
+      const made = picker(5, { seed, endGameBudget: 100 });
+      for (const host of ["a", "b", "c", "d"]) made.offer(host, pieces("11111"));
+      const asked = new Map<number, string[]>();
+      for (const host of hosts) {
+        const picked = made.pick(host);
+        if (picked === null) continue;
+        const before = asked.get(picked.number) ?? [];
+        assert(!before.includes(host) && before.length < 2);
+        if (picked.duplicate) assertEquals(asked.size, 5);
+        asked.set(picked.number, [...before, host]);
+      }
+    }),
+  );
+});
