@@ -86,7 +86,9 @@ async function run(args: string[]): Promise<number> {
   return 0;
 }
 
-function readFlags(args: string[]) {
+type Flags = Partial<Record<typeof STRINGS[number], string>> & Record<typeof BOOLEANS[number], boolean>;
+
+function readFlags(args: string[]): Flags {
   const known = [...STRINGS, ...BOOLEANS];
   const flags = parseArgs(args, {
     string: [...STRINGS],
@@ -105,7 +107,7 @@ function readFlags(args: string[]) {
   for (const name of STRINGS) {
     if (flags[name] === "") throw new LacewingError("usage", `Cannot read flag --${name}: it needs a value`);
   }
-  return flags;
+  return flags as unknown as Flags;
 }
 
 /** A file that was named must be there; the default one may be missing. */

@@ -10,19 +10,16 @@ import { digestInUrl } from "../core/digest.ts";
 import { fromWireError, LacewingError, toWireError } from "../core/errors.ts";
 import { RateLimiter } from "../core/rate_limit.ts";
 import type { Neighbour, PieceDigest, TaskMeta, TaskSpec } from "../core/wire/scheduler.ts";
-import type { PieceStore, StoredTask } from "../storage/piece_store.ts";
-import type { Exchange, PieceClient } from "../transfer/piece_transfer.ts";
-import type { Source } from "../source/source.ts";
-import type { Clock, Random } from "../core/clock.ts";
-import type { Logger } from "../core/log.ts";
+import type { StoredTask } from "../storage/piece_store.ts";
+import type { EngineConfig, EngineDeps } from "./engine_deps.ts";
+import { type SessionContext, startSession } from "./engine_session.ts";
 import { isFresh } from "./freshness.ts";
 import type { PieceOrigin } from "./ledger.ts";
-import type { PieceEvents } from "./piece_events.ts";
 import { importSpool, probe } from "./probe.ts";
 import { Requests } from "./requests.ts";
 import { Run } from "./run.ts";
-import { Session } from "./session.ts";
-import type { JoinState, Lease, Membership, Swarm, SwarmListener } from "./swarm.ts";
+import type { Session } from "./session.ts";
+import type { JoinState, Lease, Membership, SwarmListener } from "./swarm.ts";
 import type { TaskRequest } from "./task.ts";
 import { Verifications } from "./verifications.ts";
 
@@ -31,35 +28,6 @@ const RESTARTS_MAX = 3;
 /** Lease id of what this host reads without a scheduler. */
 const OWN_LEASE = -1;
 
-export interface EngineDeps {
-  readonly store: PieceStore;
-  readonly source: Source;
-  readonly client: PieceClient;
-  readonly exchange: Exchange;
-  readonly swarm: Swarm;
-  readonly events: PieceEvents;
-  readonly totalLimiter: RateLimiter;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Logger;
-  /** Where contents of unknown length are gathered. */
-  readonly tempDir: string;
-  /** What is on disk of a task has changed. */
-  readonly onStored: (taskId: string) => void;
-}
-
-export interface EngineConfig {
-  readonly concurrentPieceCount: number;
-  /** Connections to one origin while alone. */
-  readonly maxConnections: number;
-  /** Bytes per second of one task; 0 is no limit. */
-  readonly perTaskRateLimit: number;
-  /** Whether the origin may be read when no scheduler answers. */
-  readonly autoBackSource: boolean;
-  /** How long a complete task stays a member after its last request. */
-  readonly lingerMs: number;
-}
-
 export class Engine implements SwarmListener {
   readonly #requests = new Requests();
   readonly #limiter: RateLimiter;
@@ -67,6 +35,7 @@ export class Engine implements SwarmListener {
   readonly #neighbours = new Map<string, Neighbour>();
   readonly #verifications: Verifications;
   readonly #onClosed: () => void;
+  readonly #context: SessionContext;
   #membership: Membership | null = null;
   #session: Session | null = null;
   #stored: StoredTask | null = null;
@@ -87,6 +56,14 @@ export class Engine implements SwarmListener {
   ) {
     this.#onClosed = onClosed;
     this.#limiter = new RateLimiter(deps.clock, config.perTaskRateLimit);
+    this.#context = {
+      deps,
+      config,
+      spec,
+      limiter: this.#limiter,
+      requests: this.#requests,
+      membership: () => this.#membership,
+    };
     this.#verifications = new Verifications(this.#stop.signal, (session, error) => {
       if (session === this.#session) this.#fail(error, { drop: true });
     });
@@ -152,12 +129,7 @@ export class Engine implements SwarmListener {
       if (meta !== null) await this.#useMeta(meta);
       this.#session?.setManaged(true);
       if (!this.#requests.canSource && neighbours.length === 0 && this.#session?.isComplete !== true) {
-        this.#fail(
-          new LacewingError(
-            "no_holder",
-            `Cannot download ${this.spec.url}: no host of the cluster has it, and reading the origin is disabled`,
-          ),
-        );
+        this.#fail(this.#noHolder("no host of the cluster has it"));
       }
       if (this.#session?.isComplete) this.#membership?.complete(this.#session.meta.generation);
     });
@@ -176,13 +148,8 @@ export class Engine implements SwarmListener {
       if (this.#session?.meta.generation !== generation) return;
       const conflicts = this.#session.learn(pieces);
       if (conflicts.length > 0) {
-        this.#fail(
-          new LacewingError(
-            "content_changed",
-            `Cannot go on: piece ${conflicts[0]} on this host is not the one the other hosts have`,
-          ),
-          { drop: true },
-        );
+        const message = `Cannot go on: piece ${conflicts[0]} on this host is not the one the other hosts have`;
+        this.#fail(new LacewingError("content_changed", message), { drop: true });
       }
     });
   }
@@ -216,19 +183,15 @@ export class Engine implements SwarmListener {
   }
 
   onDown(): void {
-    this.#enqueue(() => {
+    this.#enqueue(async () => {
       this.#managed = false;
       this.#down = true;
+      if (this.#session === null && this.#stored !== null) await this.#begin(this.#stored);
       this.#session?.setManaged(false);
       if (this.#session?.isComplete || this.#failure !== undefined) return;
       if (!this.#requests.canSource || !this.config.autoBackSource) {
         if (this.#neighbours.size > 0 && this.#session !== null) return;
-        return this.#fail(
-          new LacewingError(
-            "no_holder",
-            `Cannot download ${this.spec.url}: no scheduler answers, no neighbour is known, and reading the origin is disabled`,
-          ),
-        );
+        return this.#fail(this.#noHolder("no scheduler answers and no neighbour is known"));
       }
       if (this.#session === null) void this.#probe(OWN_LEASE);
     });
@@ -255,15 +218,7 @@ export class Engine implements SwarmListener {
   async #useMeta(meta: TaskMeta): Promise<void> {
     if (this.#session?.meta.generation === meta.generation || this.#failure !== undefined) return;
     if (this.#session !== null) {
-      this.#restarts += 1;
-      if (this.#restarts > RESTARTS_MAX) {
-        return this.#fail(
-          new LacewingError(
-            "content_changed",
-            `Cannot download ${this.spec.url}: it changed at the origin ${this.#restarts} times meanwhile`,
-          ),
-        );
-      }
+      if (!this.#mayRestart()) return;
       await this.#endSession();
     }
     if (this.#stored !== null && this.#stored.info.meta.generation !== meta.generation) await this.#dropStored();
@@ -273,28 +228,10 @@ export class Engine implements SwarmListener {
 
   async #begin(stored: StoredTask): Promise<void> {
     if (this.#stop.signal.aborted) return;
-    const session = new Session({ ...this.deps, limiters: [this.#limiter, this.deps.totalLimiter] }, {
-      spec: this.spec,
-      store: stored,
-      headers: () => this.#requests.headers,
-      canSource: () => this.#requests.canSource && this.config.autoBackSource,
-      partial: () => this.#requests.isPartial,
-      concurrentPieceCount: this.config.concurrentPieceCount,
-      connections: this.config.maxConnections,
-    }, {
+    const session = startSession(this.#context, stored, {
       onHeld: (number, origin) => this.#held(session, number, origin),
-      onRead: (pieces) => this.#membership?.pieces(session.meta.generation, pieces),
       onLeaseEnd: (leaseId, error) => this.#leaseEnded(session, leaseId, error),
-      onStarving: (pieces) => pieces.length > 0 && this.#membership?.starving(session.meta.generation, pieces),
-      onWrong: (number, hostId) => {
-        this.deps.log.warn("neighbour sent a wrong piece", {
-          task_id: this.spec.task_id,
-          host_id: hostId,
-          piece: number,
-        });
-        this.#membership?.badPeer(hostId, number);
-      },
-      onFatal: (error) => this.#fail(error),
+      onFatal: (error) => isChanged(error) ? this.#startOver() : this.#fail(error),
     });
     this.#session = session;
     this.deps.events.opened(this.spec.task_id, session.meta.generation);
@@ -347,10 +284,27 @@ export class Engine implements SwarmListener {
     if (leaseId !== OWN_LEASE) {
       return this.#membership?.leaseEnd(leaseId, error === undefined ? undefined : toWireError(error));
     }
-    if (error instanceof LacewingError && error.code === "content_changed") this.#fail(error, { drop: true });
+    if (isChanged(error)) this.#startOver();
     else if (error !== undefined) {
       this.deps.log.info("reading the origin failed", { task_id: this.spec.task_id, error });
     }
+  }
+
+  /** The content changed while this host read it alone: throws away what it has and reads the new one. */
+  #startOver(): void {
+    if (!this.#mayRestart()) return;
+    this.#enqueue(async () => {
+      await this.#dropStored();
+      void this.#probe(OWN_LEASE);
+    });
+  }
+
+  #mayRestart(): boolean {
+    this.#restarts += 1;
+    if (this.#restarts <= RESTARTS_MAX) return true;
+    const message = `Cannot download ${this.spec.url}: it changed at the origin ${this.#restarts} times meanwhile`;
+    this.#fail(new LacewingError("content_changed", message), { drop: true });
+    return false;
   }
 
   #held(session: Session, number: number, origin: PieceOrigin): void {
@@ -385,12 +339,7 @@ export class Engine implements SwarmListener {
     const stuck = this.#managed && !this.#requests.canSource && this.#neighbours.size === 0 &&
       this.#session?.isComplete !== true;
     if (stuck && remove.length > 0) {
-      this.#fail(
-        new LacewingError(
-          "no_holder",
-          `Cannot go on with ${this.spec.url}: the last host that has it is gone, and reading the origin is disabled`,
-        ),
-      );
+      this.#fail(this.#noHolder("the last host that has it is gone"));
     }
   }
 
@@ -447,7 +396,18 @@ export class Engine implements SwarmListener {
     this.deps.onStored(this.spec.task_id);
   }
 
+  #noHolder(reason: string): LacewingError {
+    return new LacewingError(
+      "no_holder",
+      `Cannot download ${this.spec.url}: ${reason}, and reading the origin is disabled`,
+    );
+  }
+
   #enqueue(work: () => void | undefined | Promise<void>): void {
     this.#queue = this.#queue.then(work).catch((error) => this.#fail(error));
   }
+}
+
+function isChanged(error: unknown): boolean {
+  return error instanceof LacewingError && error.code === "content_changed";
 }

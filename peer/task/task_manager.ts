@@ -6,7 +6,8 @@ import { LacewingError } from "../core/errors.ts";
 import { formatDigest } from "../core/digest.ts";
 import { taskId } from "../core/task_id.ts";
 import type { TaskSpec } from "../core/wire/scheduler.ts";
-import { Engine, type EngineConfig, type EngineDeps } from "./engine.ts";
+import { Engine } from "./engine.ts";
+import type { EngineConfig, EngineDeps } from "./engine_deps.ts";
 import type { TaskRequest, TaskRun, TaskStarter } from "./task.ts";
 
 export class TaskManager implements TaskStarter, AsyncDisposable {

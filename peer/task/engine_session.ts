@@ -1,0 +1,46 @@
+/**
+ * Begins the session of one generation for an engine: binds what the session
+ * reads, wants and allows to the engine's requests, and its words for the
+ * scheduler to the membership of the moment.
+ */
+import type { RateLimiter } from "../core/rate_limit.ts";
+import type { TaskSpec } from "../core/wire/scheduler.ts";
+import type { StoredTask } from "../storage/piece_store.ts";
+import type { EngineConfig, EngineDeps } from "./engine_deps.ts";
+import type { Requests } from "./requests.ts";
+import { Session, type SessionEvents } from "./session.ts";
+import type { Membership } from "./swarm.ts";
+
+export interface SessionContext {
+  readonly deps: EngineDeps;
+  readonly config: EngineConfig;
+  readonly spec: TaskSpec;
+  readonly limiter: RateLimiter;
+  readonly requests: Requests;
+  readonly membership: () => Membership | null;
+}
+
+export function startSession(
+  { deps, config, spec, limiter, requests, membership }: SessionContext,
+  store: StoredTask,
+  events: Pick<SessionEvents, "onHeld" | "onLeaseEnd" | "onFatal">,
+): Session {
+  const { generation } = store.info.meta;
+  return new Session({ ...deps, limiters: [limiter, deps.totalLimiter] }, {
+    spec,
+    store,
+    headers: () => requests.headers,
+    canSource: () => requests.canSource && config.autoBackSource,
+    partial: () => requests.isPartial,
+    concurrentPieceCount: config.concurrentPieceCount,
+    connections: config.maxConnections,
+  }, {
+    ...events,
+    onRead: (pieces) => membership()?.pieces(generation, pieces),
+    onStarving: (pieces) => pieces.length > 0 && membership()?.starving(generation, pieces),
+    onWrong: (piece, hostId) => {
+      deps.log.warn("neighbour sent a wrong piece", { task_id: spec.task_id, host_id: hostId, piece });
+      membership()?.badPeer(hostId, piece);
+    },
+  });
+}
