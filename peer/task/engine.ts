@@ -7,11 +7,12 @@
  * neighbours known go on and then the origin is read by this host itself.
  */
 import { digestInUrl } from "../core/digest.ts";
-import { fromWireError, LacewingError, toWireError } from "../core/errors.ts";
+import { fromWireError, toWireError } from "../core/errors.ts";
 import { RateLimiter } from "../core/rate_limit.ts";
 import type { Neighbour, PieceDigest, TaskMeta, TaskSpec } from "../core/wire/scheduler.ts";
 import type { StoredTask } from "../storage/piece_store.ts";
 import type { EngineConfig, EngineDeps } from "./engine_deps.ts";
+import { changedTooOften, contradicted, isChanged, noHolder } from "./engine_errors.ts";
 import { type SessionContext, startSession } from "./engine_session.ts";
 import { isFresh } from "./freshness.ts";
 import type { PieceOrigin } from "./ledger.ts";
@@ -40,6 +41,7 @@ export class Engine implements SwarmListener {
   #session: Session | null = null;
   #stored: StoredTask | null = null;
   #queue: Promise<void> = Promise.resolve();
+  /** Whether the scheduler has answered, and answers still. */
   #managed = false;
   #down = false;
   #probing = false;
@@ -129,7 +131,7 @@ export class Engine implements SwarmListener {
       if (meta !== null) await this.#useMeta(meta);
       this.#session?.setManaged(true);
       if (!this.#requests.canSource && neighbours.length === 0 && this.#session?.isComplete !== true) {
-        this.#fail(this.#noHolder("no host of the cluster has it"));
+        this.#fail(noHolder(this.spec.url, "no host of the cluster has it"));
       }
       if (this.#session?.isComplete) this.#membership?.complete(this.#session.meta.generation);
     });
@@ -148,8 +150,7 @@ export class Engine implements SwarmListener {
       if (this.#session?.meta.generation !== generation) return;
       const conflicts = this.#session.learn(pieces);
       if (conflicts.length > 0) {
-        const message = `Cannot go on: piece ${conflicts[0]} on this host is not the one the other hosts have`;
-        this.#fail(new LacewingError("content_changed", message), { drop: true });
+        this.#fail(contradicted(conflicts[0]), { drop: true });
       }
     });
   }
@@ -191,7 +192,7 @@ export class Engine implements SwarmListener {
       if (this.#session?.isComplete || this.#failure !== undefined) return;
       if (!this.#requests.canSource || !this.config.autoBackSource) {
         if (this.#neighbours.size > 0 && this.#session !== null) return;
-        return this.#fail(this.#noHolder("no scheduler answers and no neighbour is known"));
+        return this.#fail(noHolder(this.spec.url, "no scheduler answers and no neighbour is known"));
       }
       if (this.#session === null) void this.#probe(OWN_LEASE);
     });
@@ -302,8 +303,7 @@ export class Engine implements SwarmListener {
   #mayRestart(): boolean {
     this.#restarts += 1;
     if (this.#restarts <= RESTARTS_MAX) return true;
-    const message = `Cannot download ${this.spec.url}: it changed at the origin ${this.#restarts} times meanwhile`;
-    this.#fail(new LacewingError("content_changed", message), { drop: true });
+    this.#fail(changedTooOften(this.spec.url, this.#restarts), { drop: true });
     return false;
   }
 
@@ -339,7 +339,7 @@ export class Engine implements SwarmListener {
     const stuck = this.#managed && !this.#requests.canSource && this.#neighbours.size === 0 &&
       this.#session?.isComplete !== true;
     if (stuck && remove.length > 0) {
-      this.#fail(this.#noHolder("the last host that has it is gone"));
+      this.#fail(noHolder(this.spec.url, "the last host that has it is gone"));
     }
   }
 
@@ -396,18 +396,7 @@ export class Engine implements SwarmListener {
     this.deps.onStored(this.spec.task_id);
   }
 
-  #noHolder(reason: string): LacewingError {
-    return new LacewingError(
-      "no_holder",
-      `Cannot download ${this.spec.url}: ${reason}, and reading the origin is disabled`,
-    );
-  }
-
   #enqueue(work: () => void | undefined | Promise<void>): void {
     this.#queue = this.#queue.then(work).catch((error) => this.#fail(error));
   }
-}
-
-function isChanged(error: unknown): boolean {
-  return error instanceof LacewingError && error.code === "content_changed";
 }
