@@ -35,7 +35,6 @@ export class Engine implements SwarmListener {
   readonly #stop = new AbortController();
   readonly #neighbours = new Map<string, Neighbour>();
   readonly #verifications: Verifications;
-  readonly #onClosed: () => void;
   readonly #context: SessionContext;
   #membership: Membership | null = null;
   #session: Session | null = null;
@@ -54,9 +53,8 @@ export class Engine implements SwarmListener {
     private readonly deps: EngineDeps,
     private readonly spec: TaskSpec,
     private readonly config: EngineConfig,
-    { after, onClosed }: { after: Promise<void> | undefined; onClosed: () => void },
+    private readonly hooks: { after: Promise<void> | undefined; onClosed: () => void },
   ) {
-    this.#onClosed = onClosed;
     this.#limiter = new RateLimiter(deps.clock, config.perTaskRateLimit);
     this.#context = {
       deps,
@@ -69,7 +67,7 @@ export class Engine implements SwarmListener {
     this.#verifications = new Verifications(this.#stop.signal, (session, error) => {
       if (session === this.#session) this.#fail(error, { drop: true });
     });
-    this.#enqueue(() => after);
+    this.#enqueue(() => hooks.after);
     this.#enqueue(() => this.#open());
   }
 
@@ -377,7 +375,7 @@ export class Engine implements SwarmListener {
     await this.#stored?.[Symbol.asyncDispose]();
     this.#stored = null;
     this.deps.onStored(this.spec.task_id);
-    this.#onClosed();
+    this.hooks.onClosed();
   }
 
   async #endSession(): Promise<void> {
