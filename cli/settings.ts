@@ -1,0 +1,174 @@
+/**
+ * From the texts of a command line to the settings of one download, each read
+ * by the rule of its kind and held to the bounds of the wire (peer/core/wire/ipc.ts).
+ * Pure: nothing is looked up on this machine.
+ */
+import { type Digest, parseDigest } from "../peer/core/digest.ts";
+import { LacewingError } from "../peer/core/errors.ts";
+import { parseRange, type RangeSpec } from "../peer/core/range.ts";
+import { parseByteSize, parseDuration } from "../peer/core/units.ts";
+import { COMMANDS, OPTIONS } from "./options.ts";
+import { NotKnown, type ParsedCommand } from "./parse.ts";
+
+/** URL schemes that have a source, and what reads them. */
+export const SOURCES: readonly (readonly [scheme: string, origin: string])[] = [
+  ["http", "built in"],
+  ["https", "built in"],
+];
+
+/** Where the daemon is and what it is started with. */
+export interface DaemonSettings {
+  /** Null: the default place. */
+  readonly socket: string | null;
+  readonly config: string | null;
+  readonly workHome: string | null;
+  readonly logDir: string | null;
+  readonly console: boolean;
+  readonly verbose: boolean;
+}
+
+export interface DownloadSettings extends DaemonSettings {
+  readonly url: string;
+  /** As given: a path, `-` for stdout, or null for the URL's own name. */
+  readonly output: string | null;
+  readonly headers: readonly (readonly [string, string])[];
+  readonly digest: Digest | null;
+  readonly filter: string;
+  readonly tag: string;
+  readonly range: RangeSpec | null;
+  /** 0 is no limit, for both. */
+  readonly timeoutMs: number;
+  readonly rateLimitBytesPerSecond: number;
+  readonly disableBackSource: boolean;
+  readonly showProgress: boolean;
+}
+
+/** @throws {LacewingError} `usage` naming the option, what was given and what would be right. */
+export function readDownloadSettings(
+  parsed: ParsedCommand,
+  env: (name: string) => string | undefined,
+): DownloadSettings {
+  const { values } = parsed;
+  const output = textOf(values, "output");
+  if (output === "") throw usage("Cannot use --output: the path is empty");
+  if (output === "-" && values.get("console") === true) {
+    throw usage("Cannot use --output - together with --console: both write to stdout");
+  }
+  const range = textOf(values, "range");
+  const digest = textOf(values, "digest");
+  return {
+    ...readDaemonSettings(parsed, env),
+    url: readUrl(parsed),
+    output,
+    headers: readHeaders(values),
+    digest: digest === null ? null : named("digest", () => parseDigest(digest)),
+    filter: bounded(values, { name: "filter", length: 1024 }),
+    tag: bounded(values, { name: "tag", length: 256 }),
+    range: range === null ? null : named("range", () => parseRange(range)),
+    timeoutMs: named("timeout", () => parseDuration(textOf(values, "timeout") ?? defaultOf("timeout"))),
+    rateLimitBytesPerSecond: named(
+      "ratelimit",
+      () => parseByteSize(textOf(values, "ratelimit") ?? defaultOf("ratelimit")),
+    ),
+    disableBackSource: values.get("disable-back-source") === true,
+    showProgress: values.get("show-progress") === true,
+  };
+}
+
+/** The settings that the client shares with the daemon. */
+export function readDaemonSettings(
+  { values }: ParsedCommand,
+  env: (name: string) => string | undefined,
+): DaemonSettings {
+  const path = (name: string) => {
+    const text = textOf(values, name);
+    if (text === "") throw usage(`Cannot use --${name}: the path is empty`);
+    return text;
+  };
+  return {
+    socket: path("daemon-sock"),
+    config: path("config") ?? (env("CLIENT_CONFIG") || null),
+    workHome: path("workhome"),
+    logDir: path("logdir"),
+    console: values.get("console") === true,
+    verbose: values.get("verbose") === true,
+  };
+}
+
+/** The URL from the first argument, `--url`, or both where they agree. */
+function readUrl({ positionals, values }: ParsedCommand): string {
+  const urls = [...new Set([...positionals, ...(values.get("url") as string[] | undefined ?? [])])];
+  const [text, second] = urls;
+  if (text === undefined) throw usage("Cannot download: no URL is given");
+  if (second !== undefined) {
+    throw usage(`Cannot download two URLs at once: ${quote(text)} and ${quote(second)}; run one command for each`);
+  }
+  if (text.length > 8192) throw usage(`Cannot read URL: it has ${text.length} characters, at most 8192 are taken`);
+  const url = URL.parse(text);
+  if (url === null) {
+    throw new NotKnown(`Cannot read URL ${quote(text)}: want an absolute one such as https://host/path`, {
+      word: text,
+      known: COMMANDS,
+    });
+  }
+  const scheme = url.protocol.slice(0, -1);
+  if (!SOURCES.some(([known]) => known === scheme)) {
+    const known = SOURCES.map(([name]) => name).join(", ");
+    throw usage(`Cannot download ${quote(text)}: there is no source for scheme ${quote(scheme)}, only for ${known}`);
+  }
+  return text;
+}
+
+/** `Name: value` of RFC 9110; never split at commas. */
+function readHeaders(values: ParsedCommand["values"]): [string, string][] {
+  const texts = values.get("header") as readonly string[] | undefined ?? [];
+  if (texts.length > 100) throw usage(`Cannot use ${texts.length} headers: at most 100 are taken`);
+  return texts.map((text) => {
+    const colon = text.indexOf(":");
+    const name = text.slice(0, colon);
+    const value = text.slice(colon + 1).trim();
+    // The value may be a secret: only the name is shown.
+    if (colon === -1) throw usage("Cannot read a --header: want 'Name: value', there is no colon in it");
+    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/.test(name)) {
+      throw usage(`Cannot use --header: ${quote(name.slice(0, 80))} is no header name`);
+    }
+    if (value.length > 8192 || /[^\t\x20-\x7e\x80-\xff]/.test(value)) {
+      throw usage(`Cannot use --header ${name}: its value is too long or has characters that no header may have`);
+    }
+    if (name.toLowerCase() === "range") throw usage("Cannot use --header Range: use --range instead");
+    return [name, value];
+  });
+}
+
+function bounded(values: ParsedCommand["values"], { name, length }: { name: string; length: number }): string {
+  const text = textOf(values, name) ?? "";
+  if (text.length <= length) return text;
+  throw usage(`Cannot use --${name}: it has ${text.length} characters, at most ${length} are taken`);
+}
+
+function textOf(values: ParsedCommand["values"], name: string): string | null {
+  const value = values.get(name);
+  return typeof value === "string" ? value : null;
+}
+
+function defaultOf(name: string): string {
+  return OPTIONS.find((option) => option.name === name)?.default ?? "";
+}
+
+/** The error of a reader, with the option's name in front. */
+function named<T>(option: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    if (!(cause instanceof LacewingError)) throw cause;
+    throw new LacewingError("usage", `Cannot use --${option}: ${cause.message}`, { cause });
+  }
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text);
+}
+
+function usage(message: string): LacewingError {
+  return new LacewingError("usage", message);
+}
