@@ -173,7 +173,7 @@ export class SchedulerConnection implements AsyncDisposable {
       message = decodeMessage(schedulerMessage, data);
     } catch (error) {
       this.deps.log.warn("scheduler sent what cannot be read", { scheduler: this.url, error });
-      this.#socket?.close(1002, "protocol error");
+      this.#socket?.close(4002, "protocol error");
       return;
     }
     if (message.type === "welcome") return this.#welcome(message.heartbeat_ms, message.cluster_id);
@@ -280,7 +280,7 @@ export class SchedulerConnection implements AsyncDisposable {
     const socket = this.#socket;
     if (socket === null || socket.readyState !== WebSocket.OPEN) return;
     if (message.type !== "hello" && !this.#welcomed) return;
-    if (socket.bufferedAmount > BUFFERED_MAX) return socket.close(1013, "the scheduler does not read");
+    if (socket.bufferedAmount > BUFFERED_MAX) return socket.close(4013, "the scheduler does not read");
     socket.send(JSON.stringify(message));
   }
 }

@@ -1,0 +1,168 @@
+import { assert, assertEquals } from "@std/assert";
+import { systemClock } from "../../../../peer/core/clock.ts";
+import { silentLogger } from "../../../../peer/core/log.ts";
+import type { HeldTask, HostFacts, SchedulerMessage } from "../../../../peer/core/wire/scheduler.ts";
+import { type ConnectionDeps, SchedulerConnection } from "../../../../peer/scheduler_client/connection.ts";
+import type { JoinState, SwarmListener } from "../../../../peer/task/swarm.ts";
+import { FakeScheduler } from "../../../testutil/fake_scheduler.ts";
+
+const ID = "a".repeat(64);
+const DIGEST = "b".repeat(64);
+const SPEC = { task_id: ID, url: "http://origin/f", tag: "", filter: "" };
+const META = { generation: "g1", content_length: 10, piece_length: 262144, ranges: true };
+const HOST: HostFacts = {
+  id: "host-1",
+  hostname: "h",
+  ip: "127.0.0.1",
+  upload_port: 1,
+  type: "normal",
+  idc: "",
+  location: "",
+  platform: "linux/amd64",
+  version: "0",
+};
+
+function deps(over: Partial<ConnectionDeps> = {}): ConnectionDeps {
+  return {
+    clock: systemClock,
+    random: () => 0,
+    log: silentLogger,
+    host: () => HOST,
+    joinToken: "",
+    held: () => [],
+    load: () => ({ uploads: 1, downloads: 2, free_bytes: 3 }),
+    onOrder: () => {},
+    digestsOf: () => Promise.resolve([]),
+    ...over,
+  };
+}
+
+/** A listener that keeps the names of what it hears and lets the test wait for one. */
+function listener(state: Partial<JoinState> = {}) {
+  const heard: string[] = [];
+  const waiters = new Set<() => void>();
+  const hear = (what: string) => () => {
+    heard.push(what);
+    for (const wake of waiters) wake();
+  };
+  const swarm: SwarmListener = {
+    joinState: () => ({ pieceCount: 0, canSource: true, anonymous: true, partial: false, ...state }),
+    onTask: hear("task"),
+    onMeta: hear("meta"),
+    onNeighbours: hear("neighbours"),
+    onDigests: hear("digests"),
+    onLease: hear("lease"),
+    onRevoke: hear("revoke"),
+    onWantDigests: hear("want_digests"),
+    onFailed: hear("failed"),
+    onDown: hear("down"),
+  };
+  const heardOf = async (what: string) => {
+    while (!heard.includes(what)) await new Promise<void>((resolve) => waiters.add(resolve));
+  };
+  return { swarm, heard, heardOf };
+}
+
+Deno.test("a host says hello, tells what it holds, and joins", async () => {
+  await using scheduler = new FakeScheduler();
+  const held: HeldTask = { ...SPEC, meta: META, piece_count: 1, complete: true };
+  await using connection = new SchedulerConnection(scheduler.url, deps({ held: () => [held], joinToken: "secret" }));
+  const { swarm, heardOf } = listener({ meta: META, pieceCount: 1 });
+  connection.join(SPEC, swarm);
+  const join = await scheduler.got("join");
+  assertEquals(scheduler.received.map(({ type }) => type), ["hello", "held", "join"]);
+  assertEquals((await scheduler.got("hello")).join_token, "secret");
+  assertEquals([join.meta, join.piece_count], [META, 1]);
+  scheduler.send({ type: "task", task_id: ID, meta: META, neighbours: [] });
+  await heardOf("task");
+});
+
+Deno.test("every word of the scheduler reaches its task, and words for unknown tasks are answered or dropped", async () => {
+  await using scheduler = new FakeScheduler();
+  await using connection = new SchedulerConnection(scheduler.url, deps());
+  const { swarm, heard, heardOf } = listener();
+  connection.join(SPEC, swarm);
+  await scheduler.got("join");
+  const words: SchedulerMessage[] = [
+    { type: "task", task_id: ID, meta: null, neighbours: [] },
+    { type: "meta", task_id: ID, meta: META },
+    { type: "neighbours", task_id: ID, add: [], remove: [] },
+    { type: "digests", task_id: ID, generation: "g1", pieces: [[0, DIGEST]] },
+    { type: "lease", task_id: ID, lease_id: 1, generation: "g1", first: 0, count: 1 },
+    { type: "revoke", task_id: ID, lease_id: 1 },
+    { type: "want_digests", task_id: ID, generation: "g1" },
+    { type: "failed", task_id: ID, error: { code: "network", message: "m" } },
+  ];
+  for (const word of words) scheduler.send(word);
+  await heardOf("failed");
+  assertEquals(heard, words.map(({ type }) => type));
+  scheduler.send({ type: "lease", task_id: "f".repeat(64), lease_id: 9, generation: null, first: 0, count: 0 });
+  assertEquals((await scheduler.got("lease_end")).lease_id, 9);
+});
+
+Deno.test("after a break the host hears that the scheduler is down, and joins again by itself", async () => {
+  await using scheduler = new FakeScheduler();
+  await using connection = new SchedulerConnection(scheduler.url, deps());
+  const { swarm, heardOf } = listener();
+  connection.join(SPEC, swarm);
+  await scheduler.got("join");
+  const before = scheduler.received.length;
+  scheduler.breakAll();
+  await heardOf("down");
+  await scheduler.got("join", before);
+  assertEquals(scheduler.received.slice(before).map(({ type }) => type), ["hello", "join"]);
+});
+
+Deno.test("a scheduler that is not there is known as down at once after the first try", async () => {
+  await using connection = new SchedulerConnection("ws://127.0.0.1:9/connect", deps());
+  const first = listener();
+  connection.join(SPEC, first.swarm);
+  await first.heardOf("down");
+  const second = listener();
+  connection.join({ ...SPEC, task_id: "c".repeat(64) }, second.swarm);
+  await second.heardOf("down");
+});
+
+Deno.test("a scheduler that sends what cannot be read loses its connection", async () => {
+  await using scheduler = new FakeScheduler();
+  await using connection = new SchedulerConnection(scheduler.url, deps());
+  const { swarm, heardOf } = listener();
+  connection.join(SPEC, swarm);
+  await scheduler.got("join");
+  scheduler.send("{");
+  await heardOf("down");
+});
+
+Deno.test("pieces of one turn go in one message, and before the lease's end", async () => {
+  await using scheduler = new FakeScheduler();
+  await using connection = new SchedulerConnection(scheduler.url, deps());
+  const { swarm } = listener();
+  const membership = connection.join(SPEC, swarm);
+  await scheduler.got("join");
+  membership.pieces("g1", [[0, DIGEST]]);
+  membership.pieces("g1", [[1, DIGEST]]);
+  membership.leaseEnd(5);
+  membership.leave();
+  await scheduler.got("leave");
+  const words = scheduler.received.filter(({ type }) => ["pieces", "lease_end", "leave"].includes(type));
+  assertEquals(words.map(({ type }) => type), ["pieces", "lease_end", "leave"]);
+  assert(words[0]!.type === "pieces" && words[0].pieces.length === 2);
+});
+
+Deno.test("digests of a task on disk that nobody works on are sent when asked for", async () => {
+  await using scheduler = new FakeScheduler();
+  await using _connection = new SchedulerConnection(
+    scheduler.url,
+    deps({ digestsOf: () => Promise.resolve([[0, DIGEST]]) }),
+  );
+  await scheduler.got("hello");
+  scheduler.send({ type: "want_digests", task_id: ID, generation: "g1" });
+  assertEquals((await scheduler.got("pieces")).pieces, [[0, DIGEST]]);
+});
+
+Deno.test("heartbeats carry the load", async () => {
+  await using scheduler = new FakeScheduler(20);
+  await using _connection = new SchedulerConnection(scheduler.url, deps());
+  const { uploads, downloads, free_bytes } = await scheduler.got("heartbeat");
+  assertEquals([uploads, downloads, free_bytes], [1, 2, 3]);
+});
