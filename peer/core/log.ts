@@ -38,7 +38,7 @@ const BEARER =
   /\b(bearer|basic)\s+(?!(?:authentication|authorization|challenge|credentials|tokens?|realm=)(?:[\s,.;:"')]|$))[a-z0-9._~+/=-]{6,}/gi;
 /** A header written out in a text, as `Authorization: AWS4-HMAC-SHA256 …` or in JSON. */
 const SECRET_HEADER =
-  /\b((?:proxy-)?authorization|(?:set-)?cookie|x-[a-z-]{0,40}(?:token|secret|key))("?\s{0,4}[:=]\s{0,4}"?)[^\r\n"]+/gi;
+  /\b((?:proxy-)?authorization|(?:set-)?cookie|x-[a-z-]{0,40}(?:token|secret|key))("?\s{0,4}:\s{0,4}"?)[^\r\n"]+/gi;
 
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
