@@ -3,9 +3,10 @@
  * `<dataDir>/<first 3 digits of the id>/`, records in `<dataDir>/pieces.db`.
  *
  * Keeps: a piece is recorded after its bytes are written; what touches one
- * task happens in turn; a task that is open is never evicted. A record goes
- * before its file is removed or made anew, so that a crash in between leaves
- * an orphan file (removed at the next start) and never a record of wrong bytes.
+ * task happens in turn; a task that is open is never evicted. A file goes
+ * before its record (on a full disk the record cannot), and the record before
+ * a new file: a crash in between leaves a record without a file or a file
+ * without a record, which both are found out, and never a record of wrong bytes.
  */
 import { closeSync, statfsSync } from "node:fs";
 import { LacewingError } from "../core/errors.ts";
@@ -79,7 +80,7 @@ class DiskStore implements PieceStore, ContentOwner {
   readonly #turns = new Map<string, Promise<unknown>>();
   /** Files with bytes that may not have reached the disk. */
   readonly #unsynced = new Set<string>();
-  #pending: { content: Content; piece: PieceRecord }[] = [];
+  #pending: PieceRecord[] = [];
   #isFlushPlanned = false;
   #closed = false;
 
@@ -112,8 +113,7 @@ class DiskStore implements PieceStore, ContentOwner {
       const entry = this.#entries.get(taskId);
       if (entry === undefined) return null;
       entry.content ??= await this.#load(entry);
-      entry.record.lastUsedAtMs = this.now();
-      this.#metadata.save(entry.record);
+      this.#touch(entry.record);
       return entry.content.handle();
     });
   }
@@ -179,7 +179,7 @@ class DiskStore implements PieceStore, ContentOwner {
 
   onPiece(content: Content, number: number, sha256: string): void {
     if (content.removed || this.#closed) return;
-    this.#pending.push({ content, piece: { generationId: content.record.id, number, sha256 } });
+    this.#pending.push({ generationId: content.record.id, number, sha256 });
     if (this.#isFlushPlanned) return;
     this.#isFlushPlanned = true;
     // One transaction for all that is committed in one go; 9 µs each on Deno 2.9.6, so that waiting longer gains nothing.
@@ -204,8 +204,8 @@ class DiskStore implements PieceStore, ContentOwner {
       if (entry?.content === content) {
         entry.pieceCount = content.pieces.count;
         entry.content = null;
-        content.record.lastUsedAtMs = this.now();
-        this.onRecord(content);
+        this.#flush();
+        this.#touch(content.record);
       }
       await content.close();
     });
@@ -218,7 +218,11 @@ class DiskStore implements PieceStore, ContentOwner {
     if (!this.#config.keepStorage) { for (const taskId of [...this.#entries.keys()]) await this.remove(taskId); }
     this.#closed = true;
     const isSynced = await syncFiles([...this.#unsynced], this.#log);
-    this.#metadata.close(isSynced && this.#pending.length === 0);
+    try {
+      this.#metadata.close(isSynced && this.#pending.length === 0);
+    } catch (error) {
+      this.#log.warn("the clean stop could not be recorded", { error });
+    }
     if (!this.#config.keepStorage) await removeMetadata(this.folder);
   }
 
@@ -281,19 +285,30 @@ class DiskStore implements PieceStore, ContentOwner {
   async #drop(taskId: string): Promise<void> {
     const entry = this.#entries.get(taskId);
     if (entry === undefined) return;
-    this.#metadata.delete(entry.record.id);
+    await files.removeFile(entry.path);
+    this.#unsynced.delete(entry.path);
     this.#entries.delete(taskId);
     if (entry.content !== null) entry.content.removed = true;
-    this.#pending = this.#pending.filter(({ content }) => content !== entry.content);
-    this.#unsynced.delete(entry.path);
-    await files.removeFile(entry.path);
+    this.#pending = this.#pending.filter(({ generationId }) => generationId !== entry.record.id);
+    this.#metadata.delete(entry.record.id);
+  }
+
+  /** Notes a use; one that cannot be recorded (full disk) hinders nobody. */
+  #touch(record: GenerationRecord): void {
+    record.lastUsedAtMs = this.now();
+    if (this.#closed) return;
+    try {
+      this.#metadata.save(record);
+    } catch (error) {
+      this.#log.warn("a task's last use could not be recorded", { task_id: record.spec.task_id, error });
+    }
   }
 
   #flush(): void {
     this.#isFlushPlanned = false;
     if (this.#pending.length === 0 || this.#closed) return;
     try {
-      this.#metadata.addPieces(this.#pending.map(({ piece }) => piece));
+      this.#metadata.addPieces(this.#pending);
       this.#pending = [];
     } catch (error) {
       // The bytes are there and may be served; they are tried again with the next piece, and fetched again after a crash.
