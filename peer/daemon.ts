@@ -154,7 +154,7 @@ export async function startPeer({ config, workHome, socket, log, aliveTimeMs }: 
   const health = stack.use(startHealthServer(() => ({
     tasks_active: tasks.activeCount,
     uploads_active: upload.stats().activeUploads,
-    uploaded_bytes: upload.stats().bytesSent,
+    uploaded_bytes: upload.stats().sentBytes,
     stored_bytes: store.usage().storedBytes,
     free_bytes: store.usage().freeBytes,
     schedulers_up: swarm?.upCount ?? 0,
