@@ -1,0 +1,127 @@
+/**
+ * Decides who may send next: few slots, so that each upload is fast. When all
+ * are taken, requests wait for a moment; a free slot goes to the child that has
+ * the fewest slots, among those to the one that misses the most pieces, then
+ * to who came first.
+ *
+ * Keeps: never more than `count` slots are out, never more than `waitingMax`
+ * wait, none longer than `waitMs`. A slot owns the buffer its bytes go
+ * through, so that memory is bounded by slots and not by connections.
+ */
+import type { Clock } from "../core/clock.ts";
+import { Watchdog } from "./watchdog.ts";
+
+/** Who asks for a slot. */
+export interface Claim {
+  readonly hostId: string;
+  /** Pieces that the child still misses. */
+  readonly need: number;
+}
+
+/** Leave to send one piece; give it back by disposing it. */
+export interface Slot extends Disposable {
+  readonly buffer: Uint8Array<ArrayBuffer>;
+}
+
+export interface SlotsConfig {
+  readonly count: number;
+  readonly waitingMax: number;
+  readonly waitMs: number;
+  readonly bufferLength: number;
+}
+
+interface Waiter extends Claim {
+  readonly settle: (granted: boolean) => void;
+}
+
+export class UploadSlots {
+  readonly #buffers: Uint8Array<ArrayBuffer>[] = [];
+  readonly #activeByHost = new Map<string, number>();
+  readonly #waiting: Waiter[] = [];
+  #active = 0;
+
+  constructor(private readonly clock: Clock, private readonly config: SlotsConfig) {}
+
+  /** Slots that are out. */
+  get active(): number {
+    return this.#active;
+  }
+
+  /**
+   * @returns null when there is none to have within `waitMs`
+   * @throws `signal.reason`
+   */
+  async acquire(claim: Claim, signal: AbortSignal): Promise<Slot | null> {
+    signal.throwIfAborted();
+    if (this.#active >= this.config.count) {
+      if (this.#waiting.length >= this.config.waitingMax) return null;
+      if (!await this.#wait(claim, signal)) return null;
+    } else this.#grant(claim);
+    let isOut = true;
+    const buffer = this.#buffers.pop() ?? new Uint8Array(this.config.bufferLength);
+    return {
+      buffer,
+      [Symbol.dispose]: () => {
+        if (!isOut) return;
+        isOut = false;
+        this.#buffers.push(buffer);
+        this.#release(claim);
+      },
+    };
+  }
+
+  async #wait(claim: Claim, signal: AbortSignal): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const waiter: Waiter = { ...claim, settle: resolve };
+    const giveUp = () => {
+      const at = this.#waiting.indexOf(waiter);
+      if (at < 0) return;
+      this.#waiting.splice(at, 1);
+      resolve(false);
+    };
+    using watchdog = new Watchdog(this.clock, giveUp);
+    watchdog.arm(this.config.waitMs);
+    signal.addEventListener("abort", giveUp, { once: true });
+    this.#waiting.push(waiter);
+    try {
+      const granted = await promise;
+      if (!granted) signal.throwIfAborted();
+      return granted;
+    } finally {
+      signal.removeEventListener("abort", giveUp);
+    }
+  }
+
+  #grant({ hostId }: Claim): void {
+    this.#active += 1;
+    this.#activeByHost.set(hostId, (this.#activeByHost.get(hostId) ?? 0) + 1);
+  }
+
+  #release({ hostId }: Claim): void {
+    this.#active -= 1;
+    const left = (this.#activeByHost.get(hostId) ?? 1) - 1;
+    if (left === 0) this.#activeByHost.delete(hostId);
+    else this.#activeByHost.set(hostId, left);
+    const next = nextClaim(this.#waiting, this.#activeByHost);
+    if (next === -1) return;
+    const [waiter] = this.#waiting.splice(next, 1);
+    if (waiter === undefined) return;
+    this.#grant(waiter);
+    waiter.settle(true);
+  }
+}
+
+/** Index of the claim to serve next, or -1: fewest slots, then neediest, then first. */
+export function nextClaim(claims: readonly Claim[], activeByHost: ReadonlyMap<string, number>): number {
+  let best = -1;
+  for (const [index, claim] of claims.entries()) {
+    const current = claims[best];
+    if (current === undefined || isBefore(claim, current, activeByHost)) best = index;
+  }
+  return best;
+}
+
+function isBefore(a: Claim, b: Claim, activeByHost: ReadonlyMap<string, number>): boolean {
+  const difference = (activeByHost.get(a.hostId) ?? 0) - (activeByHost.get(b.hostId) ?? 0);
+  return difference === 0 ? a.need > b.need : difference < 0;
+}
