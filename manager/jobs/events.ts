@@ -3,6 +3,7 @@
  * pending, at most two a second, then `outcome`, then the end. Ends without an
  * outcome when the job's record is removed, the reader leaves, or the manager stops.
  */
+import type { Clock } from "../../peer/core/clock.ts";
 import { LacewingError } from "../../peer/core/errors.ts";
 import { hasEnded, type JobState } from "./job.ts";
 import type { JobWatch } from "./watch.ts";
@@ -17,13 +18,16 @@ const KEEP_ALIVE_MS = 15_000;
  *
  * @param read the job as it is now; `not_found` ends the stream
  * @param signal of the manager's stop
+ * @param onEnd called once, whichever way the stream ends
  */
 export function jobEvents(
   jobId: number,
-  { read, watch, signal }: {
+  { read, watch, clock, signal, onEnd }: {
     read: () => Promise<{ status: JobState }>;
     watch: JobWatch;
+    clock: Clock;
     signal: AbortSignal;
+    onEnd: () => void;
   },
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
@@ -32,11 +36,11 @@ export function jobEvents(
   return new ReadableStream<Uint8Array>({
     start(controller) {
       const send = (text: string) => controller.enqueue(encoder.encode(text));
-      follow({ jobId, read, watch, signal: ends, send }).then(
+      follow({ jobId, read, watch, clock, signal: ends, send }).then(
         () => close(controller),
         (error) =>
           error instanceof LacewingError && error.code === "not_found" ? close(controller) : controller.error(error),
-      );
+      ).finally(onEnd);
     },
     cancel() {
       over.abort();
@@ -44,10 +48,11 @@ export function jobEvents(
   });
 }
 
-async function follow({ jobId, read, watch, signal, send }: {
+async function follow({ jobId, read, watch, clock, signal, send }: {
   jobId: number;
   read: () => Promise<{ status: JobState }>;
   watch: JobWatch;
+  clock: Clock;
   signal: AbortSignal;
   send: (text: string) => void;
 }): Promise<void> {
@@ -65,10 +70,10 @@ async function follow({ jobId, read, watch, signal, send }: {
         if (signal.aborted) return;
         send(`event: ${hasEnded(job.status) ? "outcome" : "progress"}\ndata: ${JSON.stringify(job)}\n\n`);
         if (hasEnded(job.status)) return;
-        await pause(EVENT_MS_MIN, signal);
+        await pause(EVENT_MS_MIN, clock, { signal });
       } else {
         const heard = new Promise<void>((resolve) => notify = resolve);
-        await pause(KEEP_ALIVE_MS, signal, heard);
+        await pause(KEEP_ALIVE_MS, clock, { signal, other: heard });
         if (!changed && !signal.aborted) send(": still there\n\n");
       }
     }
@@ -78,18 +83,12 @@ async function follow({ jobId, read, watch, signal, send }: {
 }
 
 /** Waits for the time, the signal or what else comes first; leaves no timer behind. */
-async function pause(ms: number, signal: AbortSignal, other?: Promise<void>): Promise<void> {
-  let timer = 0;
-  let onAbort = () => {};
-  const timed = new Promise<void>((resolve) => {
-    onAbort = resolve;
-    timer = setTimeout(resolve, ms);
-    if (signal.aborted) resolve();
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
-  await (other === undefined ? timed : Promise.race([timed, other]));
-  clearTimeout(timer);
-  signal.removeEventListener("abort", onAbort);
+async function pause(ms: number, clock: Clock, { signal, other }: { signal: AbortSignal; other?: Promise<void> }) {
+  const done = new AbortController();
+  const slept = clock.sleep(ms, AbortSignal.any([done.signal, signal])).catch(() => {});
+  await (other === undefined ? slept : Promise.race([slept, other]));
+  done.abort();
+  await slept;
 }
 
 function close(controller: ReadableStreamDefaultController): void {

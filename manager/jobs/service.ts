@@ -10,6 +10,7 @@ import type { Store } from "../store/store.ts";
 import { hasEnded } from "./job.ts";
 import { clusterIdsOf, echoOf, runArgsOf } from "./job_args.ts";
 import type { JobRequest } from "./job_request.ts";
+import type { JobView } from "./job_schemas.ts";
 import { ENTRIES_BRIEF_MAX, jobView, taskView } from "./view.ts";
 import type { JobWatch } from "./watch.ts";
 
@@ -28,7 +29,6 @@ export interface JobServiceConfig {
   readonly timeoutSeconds: number;
 }
 
-export type JobView = Awaited<ReturnType<typeof jobView>>;
 export interface Page {
   readonly limit: number;
   readonly offset: number;

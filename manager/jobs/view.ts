@@ -8,6 +8,7 @@ import type { JobRecord } from "../store/jobs.ts";
 import type { JobTask, TaskSums } from "../store/job_tasks.ts";
 import type { Store } from "../store/store.ts";
 import { hasEnded, type JobState, outcomeOf, type StateCounts } from "./job.ts";
+import type { JobTaskView, JobView } from "./job_schemas.ts";
 import type { JobWatch } from "./watch.ts";
 
 /** Task entries of one cluster in one job. */
@@ -16,7 +17,7 @@ export const ENTRIES_MAX = 1000;
 export const ENTRIES_BRIEF_MAX = 10;
 
 /** One task as the API shows it. */
-export function taskView(task: JobTask, live: PreheatProgress | undefined) {
+export function taskView(task: JobTask, live: PreheatProgress | undefined): JobTaskView {
   const running = task.state === "PENDING" ? live : undefined;
   return {
     task_id: task.taskId,
@@ -25,7 +26,7 @@ export function taskView(task: JobTask, live: PreheatProgress | undefined) {
     content_length: running?.contentLength ?? task.contentLength,
     state: task.state,
     error: task.error,
-    hosts: running?.hosts ?? task.hosts,
+    hosts: [...running?.hosts ?? task.hosts],
   };
 }
 
@@ -42,16 +43,16 @@ export async function jobView(
     watch: JobWatch;
     entriesMax?: number;
   },
-) {
+): Promise<JobView> {
   return {
     id: job.id,
     task_id: job.taskId,
-    type: job.type,
+    type: job.type as JobView["type"],
     status: job.state,
     state: job.state,
     bio: job.bio,
     args: job.args,
-    result: job.result ?? await preheatResult(job, { store, watch, entriesMax }),
+    result: job.result as JobView["result"] ?? await preheatResult(job, { store, watch, entriesMax }),
     scheduler_clusters: job.clusters,
     created_at: new Date(job.createdAtMs).toISOString(),
     updated_at: new Date(job.updatedAtMs).toISOString(),
@@ -61,7 +62,7 @@ export async function jobView(
 async function preheatResult(
   job: JobRecord,
   { store, watch, entriesMax }: { store: Pick<Store, "jobTasks">; watch: JobWatch; entriesMax: number },
-) {
+): Promise<JobView["result"]> {
   const sums = await store.jobTasks.sums(job.id);
   if (sums.length === 0) return null;
   const live = watch.live(job.id);
