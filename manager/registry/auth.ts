@@ -25,12 +25,13 @@ export interface AuthRequest {
 
 export interface AuthOptions {
   readonly signal: AbortSignal;
-  /** A token from before is not good enough: it was refused, or a new one is wanted. */
+  /** A token from before is not good enough, unless it is only seconds old: it was refused, or a new one is wanted. */
   readonly fresh?: boolean;
 }
 
 interface CachedToken {
   readonly value: string;
+  readonly askedAtMs: number;
   readonly expiresAtMs: number;
 }
 
@@ -40,6 +41,8 @@ const TOKEN_LIFE_DEFAULT_S = 60;
 /** Left over when a token counts as expired, so that a request under way still passes. */
 const TOKEN_MARGIN_MS = 10_000;
 const TOKEN_COUNT_MAX = 1000;
+/** A token of this age is new: many items of one image ask for a new one at about the same time. */
+const FRESH_MS = 5_000;
 const CLIENT_ID = "lacewing";
 
 export class RegistryAuth {
@@ -74,16 +77,17 @@ export class RegistryAuth {
     const { service = "", scope = `repository:${request.name}:pull` } = challenge.parameters;
     const realm = realmOf(challenge, request);
     const key = sha256Hex(JSON.stringify([realm.href, service, scope, request.username, request.password]));
-    const cached = this.#tokens.get(key);
-    if (options.fresh !== true && cached !== undefined && cached.expiresAtMs > this.clock.nowMs()) return cached.value;
     const askedAtMs = this.clock.nowMs();
+    const cached = this.#tokens.get(key);
+    const isFresh = options.fresh !== true || askedAtMs - (cached?.askedAtMs ?? 0) < FRESH_MS;
+    if (cached !== undefined && isFresh && cached.expiresAtMs > askedAtMs) return cached.value;
     const { value, lifeMs } = await this.#ask({ realm, service, scope }, request, options.signal);
     this.#tokens.delete(key);
     const oldest = this.#tokens.keys().next();
     if (this.#tokens.size >= TOKEN_COUNT_MAX && !oldest.done) this.#tokens.delete(oldest.value);
     // A short life keeps at least half of itself: a margin alone would make it useless.
     const expiresAtMs = askedAtMs + Math.max(lifeMs - TOKEN_MARGIN_MS, lifeMs / 2);
-    this.#tokens.set(key, { value, expiresAtMs });
+    this.#tokens.set(key, { value, askedAtMs, expiresAtMs });
     return value;
   }
 
