@@ -5,12 +5,12 @@
  * rights, or asks for the bytes with `send`.
  */
 import { z } from "zod";
+import { wireError } from "./scheduler.ts";
 
 /** Version in every request; another one is refused with `protocol`. */
 export const IPC_PROTOCOL = 1;
 
 const count = z.number().int().nonnegative();
-const wireError = z.object({ code: z.string().max(64), message: z.string().max(4000) });
 
 export const downloadRequest = z.object({
   type: z.literal("download"),
@@ -78,8 +78,8 @@ export const ipcReply = z.discriminatedUnion("type", [
   z.object({ type: z.literal("done"), path: z.string().max(4096).nullable(), stats: downloadStats }),
   z.object({
     type: z.literal("status"),
-    version: z.string(),
-    host_id: z.string(),
+    version: z.string().max(64),
+    host_id: z.string().max(64),
     tasks: count,
     schedulers: count,
     pid: count,
