@@ -43,6 +43,7 @@ export class Engine implements SwarmListener {
   /** Whether the scheduler has answered, and answers still. */
   #managed = false;
   #down = false;
+  #opened = false;
   #probing = false;
   #restarts = 0;
   #failure: unknown = undefined;
@@ -67,8 +68,6 @@ export class Engine implements SwarmListener {
     this.#verifications = new Verifications(this.#stop.signal, (session, error) => {
       if (session === this.#session) this.#fail(error, { drop: true });
     });
-    this.#enqueue(() => hooks.after);
-    this.#enqueue(() => this.#open());
   }
 
   /** Resolves when the task has ended on this host; null while requests can be added. */
@@ -97,7 +96,9 @@ export class Engine implements SwarmListener {
     if (this.#session !== null) run.attach(this.#session);
     const after = this.joinState();
     if (after.canSource !== before.canSource || after.partial !== before.partial) this.#membership?.update();
-    if (this.#session !== null && this.#down) this.#session.setManaged(false);
+    if (this.#down) this.#session?.setManaged(false);
+    if (!this.#opened) this.#enqueue(() => this.#open());
+    this.#opened = true;
     return run;
   }
 
@@ -122,9 +123,8 @@ export class Engine implements SwarmListener {
     this.#enqueue(async () => {
       this.#managed = true;
       this.#down = false;
-      const gone = [...this.#neighbours.keys()].filter((id) =>
-        !neighbours.some((neighbour) => neighbour.host_id === id)
-      );
+      const present = new Set(neighbours.map(({ host_id }) => host_id));
+      const gone = [...this.#neighbours.keys()].filter((id) => !present.has(id));
       this.#changeNeighbours(neighbours, gone);
       if (meta !== null) await this.#useMeta(meta);
       this.#session?.setManaged(true);
@@ -136,7 +136,10 @@ export class Engine implements SwarmListener {
   }
 
   onMeta(meta: TaskMeta): void {
-    this.#enqueue(() => this.#useMeta(meta));
+    this.#enqueue(async () => {
+      await this.#useMeta(meta);
+      this.#session?.setManaged(!this.#down);
+    });
   }
 
   onNeighbours(add: readonly Neighbour[], remove: readonly string[]): void {
@@ -157,10 +160,7 @@ export class Engine implements SwarmListener {
     this.#enqueue(() => {
       if (lease.generation === null) return void this.#probe(lease.leaseId);
       if (this.#session?.meta.generation === lease.generation) return this.#session.lease(lease);
-      this.#membership?.leaseEnd(lease.leaseId, {
-        code: "content_changed",
-        message: "This host has another generation",
-      });
+      this.#membership?.leaseEnd(lease.leaseId, { code: "canceled", message: "This host has another generation" });
     });
   }
 
@@ -197,15 +197,13 @@ export class Engine implements SwarmListener {
   }
 
   async #open(): Promise<void> {
+    await this.hooks.after;
     this.#stored = await this.deps.store.open(this.spec.task_id);
     const stored = this.#stored;
-    if (stored !== null && stored.info.complete) {
+    if (stored?.info.complete) {
       const ask = this.#requests.canSource && digestInUrl(this.spec.url) === null;
-      if (
-        !ask || await isFresh(stored, { source: this.deps.source, url: this.spec.url, headers: this.#requests.headers })
-      ) {
-        return await this.#begin(stored);
-      }
+      const origin = { source: this.deps.source, url: this.spec.url, headers: this.#requests.headers };
+      if (!ask || await isFresh(stored, origin)) return await this.#begin(stored);
       this.deps.log.info("the content changed at the origin", { task_id: this.spec.task_id });
       await this.#dropStored();
     }
@@ -237,7 +235,6 @@ export class Engine implements SwarmListener {
     this.deps.onStored(this.spec.task_id);
     for (const run of this.#requests) run.attach(session);
     session.neighbours([...this.#neighbours.values()], []);
-    session.setManaged(!this.#down);
     if (session.isComplete) await this.#completed(session);
   }
 
@@ -263,10 +260,10 @@ export class Engine implements SwarmListener {
         if (found.spool !== null) await importSpool(found.spool, session);
         if (session.picker.pieceCount === 0) await found.body?.[Symbol.asyncDispose]();
         else if (found.spool === null) {
-          return session.lease(
-            { leaseId, generation: found.meta.generation, first: 0, count: found.count },
-            found.body ?? undefined,
-          );
+          const { meta, count, body } = found;
+          session.lease({ leaseId, generation: meta.generation, first: 0, count }, body ?? undefined);
+          // Only now: alone, this host would read the same pieces a second time.
+          return session.setManaged(!this.#down);
         }
         this.#leaseEnded(session, leaseId, undefined);
       });
