@@ -1,0 +1,89 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { type Claim, nextClaim, UploadSlots } from "../../../../peer/transfer/upload_slots.ts";
+import { FakeClock } from "../core/fake_clock.ts";
+
+const NEVER = new AbortController().signal;
+
+function slotsOf(count: number, clock = new FakeClock(), waitingMax = 4): UploadSlots {
+  return new UploadSlots(clock, { count, waitingMax, waitMs: 2000, bufferLength: 16 });
+}
+
+/** Claims as text: `host:need`. */
+function claims(text: string): Claim[] {
+  return text.split(" ").filter((word) => word !== "").map((word) => {
+    const [hostId = "", need] = word.split(":");
+    return { hostId, need: Number(need) };
+  });
+}
+
+for (
+  const { waiting, active, next } of [
+    { waiting: "", active: {}, next: -1 },
+    { waiting: "a:5", active: {}, next: 0 },
+    { waiting: "a:5 b:9 c:7", active: {}, next: 1 },
+    { waiting: "a:5 b:5", active: {}, next: 0 },
+    { waiting: "a:9 b:1", active: { a: 1 }, next: 1 },
+    { waiting: "a:9 b:1 c:2", active: { a: 3, b: 1, c: 1 }, next: 2 },
+  ]
+) {
+  Deno.test(`nextClaim() of "${waiting}" with slots ${JSON.stringify(active)} is ${next}`, () => {
+    assertEquals(nextClaim(claims(waiting), new Map(Object.entries(active))), next);
+  });
+}
+
+Deno.test("UploadSlots gives at most its count, and a waiting one the slot that comes back", async () => {
+  const slots = slotsOf(1);
+  const first = await slots.acquire({ hostId: "a", need: 1 }, NEVER);
+  const second = slots.acquire({ hostId: "b", need: 1 }, NEVER);
+  assertEquals(slots.active, 1);
+  first?.[Symbol.dispose]();
+  first?.[Symbol.dispose]();
+  using granted = await second;
+  assert(granted !== null && granted.buffer === first?.buffer, "the buffer is used again");
+  assertEquals(slots.active, 1);
+});
+
+Deno.test("UploadSlots serves the neediest first", async () => {
+  const slots = slotsOf(1);
+  const first = await slots.acquire({ hostId: "a", need: 1 }, NEVER);
+  const order: string[] = [];
+  const waiting = claims("b:3 c:9 d:5").map(async (claim) => {
+    using _slot = await slots.acquire(claim, NEVER);
+    order.push(claim.hostId);
+  });
+  first?.[Symbol.dispose]();
+  await Promise.all(waiting);
+  assertEquals(order, ["c", "d", "b"]);
+  assertEquals(slots.active, 0);
+});
+
+Deno.test("UploadSlots lets no request wait longer than its bound", async () => {
+  const clock = new FakeClock();
+  const slots = slotsOf(1, clock);
+  using _first = await slots.acquire({ hostId: "a", need: 1 }, NEVER);
+  const second = slots.acquire({ hostId: "b", need: 1 }, NEVER);
+  await clock.advance(2000);
+  assertEquals(await second, null);
+});
+
+Deno.test("UploadSlots turns away at once when enough are waiting", async () => {
+  const clock = new FakeClock();
+  const slots = slotsOf(1, clock, 1);
+  using _first = await slots.acquire({ hostId: "a", need: 1 }, NEVER);
+  const second = slots.acquire({ hostId: "b", need: 1 }, NEVER);
+  assertEquals(await slots.acquire({ hostId: "c", need: 99 }, NEVER), null);
+  await clock.advance(2000);
+  assertEquals(await second, null);
+});
+
+Deno.test("UploadSlots forgets a waiting request that is aborted", async () => {
+  const slots = slotsOf(1);
+  const first = await slots.acquire({ hostId: "a", need: 1 }, NEVER);
+  const controller = new AbortController();
+  const second = slots.acquire({ hostId: "b", need: 1 }, controller.signal);
+  controller.abort(new Error("no more"));
+  await assertRejects(() => second, Error, "no more");
+  first?.[Symbol.dispose]();
+  assertEquals(slots.active, 0);
+  await assertRejects(() => slots.acquire({ hostId: "b", need: 1 }, controller.signal), Error, "no more");
+});
