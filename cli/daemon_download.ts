@@ -1,0 +1,80 @@
+/**
+ * One download over the daemon's socket: asks, follows the progress, and takes
+ * the result with this user's own rights: the daemon's file by link or copy,
+ * else the bytes themselves.
+ */
+import { formatDigest } from "../peer/core/digest.ts";
+import { formatRange } from "../peer/core/range.ts";
+import type { DownloadStats } from "../peer/core/wire/ipc.ts";
+import type { DaemonConnection, DownloadOptions, DownloadOrder } from "../peer/ipc/client.ts";
+import type { Delivery } from "./delivery.ts";
+import type { Progress } from "./progress.ts";
+import type { DownloadSettings } from "./settings.ts";
+
+export interface DaemonDownload {
+  readonly settings: DownloadSettings;
+  readonly delivery: Delivery;
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: Progress) => void;
+}
+
+/** Downloads by the daemon; when this resolves, the output has its name. */
+export async function downloadByDaemon(connection: DaemonConnection, job: DaemonDownload): Promise<DownloadStats> {
+  const { delivery, settings, signal, onProgress } = job;
+  const options: DownloadOptions = { signal, onProgress };
+  const order = orderOf(settings);
+  const stats = delivery.toStdout
+    ? await streamOut(connection, { order, options, delivery })
+    : await takeOut(connection, { order, options, delivery });
+  await delivery.finish(stats.length);
+  return checksPart(settings) ? { ...stats, verified: formatDigest(settings.digest!) } : stats;
+}
+
+/** The request as it goes over the socket. The digest of a range is that of the output: only the client can check it. */
+export function orderOf(settings: DownloadSettings): DownloadOrder {
+  const { digest, range } = settings;
+  return {
+    url: settings.url,
+    headers: settings.headers.map(([name, value]) => [name, value]),
+    tag: settings.tag,
+    filter: settings.filter,
+    digest: digest === null || checksPart(settings) ? null : formatDigest(digest),
+    range: range === null ? null : formatRange(range),
+    disable_back_source: settings.disableBackSource,
+    rate_limit: settings.rateLimitBytesPerSecond,
+  };
+}
+
+interface Order {
+  readonly order: DownloadOrder;
+  readonly options: DownloadOptions;
+  readonly delivery: Delivery;
+}
+
+async function streamOut(connection: DaemonConnection, { order, options, delivery }: Order): Promise<DownloadStats> {
+  const stream = connection.stream(order, options);
+  await delivery.writeAll(puller(stream));
+  return await stream.stats;
+}
+
+async function takeOut(connection: DaemonConnection, { order, options, delivery }: Order): Promise<DownloadStats> {
+  const download = await connection.download(order, options);
+  const { offset, length } = download.stats;
+  // `range` is null or left out for the whole content.
+  const part = order.range ? { offset, length } : null;
+  if (!await delivery.takeFile(download.path, part)) await delivery.writeAll(puller(download.send()));
+  return download.stats;
+}
+
+function checksPart({ digest, range }: DownloadSettings): boolean {
+  return digest !== null && range !== null;
+}
+
+/** The chunks one by one, then null. */
+function puller(chunks: AsyncIterable<Uint8Array>): () => Promise<Uint8Array | null> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  return async () => {
+    const { value, done } = await iterator.next();
+    return done ? null : value;
+  };
+}

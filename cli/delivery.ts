@@ -1,0 +1,107 @@
+/**
+ * Where the bytes of a download go: a file with its name at the end, or stdout
+ * as they come. Checks the digest of exactly what is delivered.
+ */
+import { type Digest, formatDigest, startDigest } from "../peer/core/digest.ts";
+import { LacewingError } from "../peer/core/errors.ts";
+import type { ByteRange } from "../peer/core/piece.ts";
+import { writeAll } from "../peer/core/wire/json_lines.ts";
+import type { OutputFile } from "./output_file.ts";
+
+export interface DeliveryOptions {
+  /** Null: stdout. */
+  readonly output: OutputFile | null;
+  /** Of the whole output; null: none was given. */
+  readonly digest: Digest | null;
+  readonly signal: AbortSignal;
+}
+
+export class Delivery {
+  #hash: ReturnType<typeof startDigest> | null = null;
+  #written = 0;
+
+  constructor(private readonly options: DeliveryOptions) {}
+
+  /** Bytes that have left for stdout and cannot be taken back, or lie in the growing file. */
+  get written(): number {
+    return this.#written;
+  }
+
+  get toStdout(): boolean {
+    return this.options.output === null;
+  }
+
+  /** Begins anew. Only for a file: what stdout has is gone. */
+  restart(): void {
+    this.options.output?.discard();
+    this.#hash = null;
+    this.#written = 0;
+  }
+
+  /**
+   * Writes all that `next` gives until null, and checks the digest.
+   *
+   * @param onWritten hears how many bytes are written so far
+   * @returns bytes in all
+   */
+  async writeAll(next: () => Promise<Uint8Array | null>, onWritten?: (done: number) => void): Promise<number> {
+    const { output, signal } = this.options;
+    const follow = (bytes: Uint8Array) => {
+      this.#follow(bytes);
+      onWritten?.(this.#written);
+    };
+    const pull = () => {
+      signal.throwIfAborted();
+      return next();
+    };
+    if (output !== null) {
+      await output.write(pull, follow);
+    } else {
+      for (let bytes = await pull(); bytes !== null; bytes = await pull()) {
+        await writeAll(Deno.stdout, bytes);
+        follow(bytes);
+      }
+    }
+    this.#checkDigest();
+    return this.#written;
+  }
+
+  /**
+   * Takes the daemon's file of the whole content, or the part that was asked for.
+   *
+   * @returns false when this user cannot read it
+   */
+  async takeFile(path: string, part: ByteRange | null): Promise<boolean> {
+    const { output, signal } = this.options;
+    if (output === null) throw new TypeError("stdout takes no file");
+    // The daemon has checked the digest of a whole content.
+    if (part === null) return await output.takeFile(path);
+    const follow = (bytes: Uint8Array) => this.#follow(bytes);
+    if (!await output.takeRange(path, { range: part, follow, signal })) return false;
+    this.#checkDigest();
+    return true;
+  }
+
+  /** Gives the output its name. @param length bytes that it must have */
+  async finish(length: number): Promise<void> {
+    this.options.signal.throwIfAborted();
+    await this.options.output?.commit(length);
+  }
+
+  #follow(bytes: Uint8Array): void {
+    const { digest } = this.options;
+    if (digest !== null) (this.#hash ??= startDigest(digest.algorithm)).update(bytes);
+    this.#written += bytes.length;
+  }
+
+  #checkDigest(): void {
+    const { digest } = this.options;
+    if (digest === null) return;
+    const hex = (this.#hash ?? startDigest(digest.algorithm)).digest("hex");
+    if (hex === digest.hex) return;
+    throw new LacewingError(
+      "digest_mismatch",
+      `Cannot accept the content: its digest is ${digest.algorithm}:${hex}, expected ${formatDigest(digest)}`,
+    );
+  }
+}
