@@ -65,6 +65,15 @@ export function addressRefusal(
   return isPrivate(address) ? "is a private address and private networks are not allowed" : null;
 }
 
+/** Whether the address is of a network such as `10.0.0.0/8`; a network that cannot be read holds nothing. */
+export function isInNetwork(address: string, cidr: string): boolean {
+  try {
+    return isIn(address, [network(cidr)]);
+  } catch {
+    return false;
+  }
+}
+
 function isIn(address: string, networks: readonly Network[]): boolean {
   const groups = parseAddress(address);
   return groups !== null && networks.some((candidate) => contains(candidate, groups));
@@ -81,9 +90,10 @@ function contains({ groups, bits }: Network, address: Groups): boolean {
 }
 
 function network(text: string): Network {
-  const [address = "", bits] = text.split("/");
+  const [address = "", bits = "", ...rest] = text.split("/");
   const groups = address.includes(":") ? parseIpv6(address) : parseIpv4(address);
-  if (groups === null) throw new RangeError(`Cannot read network ${text}`);
+  const isWhole = groups !== null && /^\d{1,3}$/.test(bits) && Number(bits) <= groups.length * 16 && rest.length === 0;
+  if (!isWhole) throw new RangeError(`Cannot read network ${text}`);
   return { groups, bits: Number(bits) };
 }
 

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { addressRefusal, isLinkLocal, isLoopback, isPrivate } from "../../../../peer/core/address.ts";
+import { addressRefusal, isInNetwork, isLinkLocal, isLoopback, isPrivate } from "../../../../peer/core/address.ts";
 
 type Kind = "loopback" | "link-local" | "private" | "public";
 
@@ -96,4 +96,27 @@ for (const address of ["8.8.8.8", "2600::1"]) {
   Deno.test(`addressRefusal() lets ${address} pass`, () => {
     assertEquals(addressRefusal(address, { allowPrivateNetworks: false }), null);
   });
+}
+
+for (
+  const [address, cidr, isIn] of [
+    ["10.1.2.3", "10.0.0.0/8", true],
+    ["::ffff:10.1.2.3", "10.0.0.0/8", true],
+    ["11.0.0.1", "10.0.0.0/8", false],
+    ["192.168.1.129", "192.168.1.128/25", true],
+    ["192.168.1.127", "192.168.1.128/25", false],
+    ["1.2.3.4", "1.2.3.4/32", true],
+    ["8.8.8.8", "0.0.0.0/0", true],
+    ["2001:db8::5", "2001:db8::/32", true],
+    ["2001:db9::5", "2001:db8::/32", false],
+    ["10.0.0.1", "::/0", false],
+    ["10.0.0.1", "10.0.0.0", false],
+    ["10.0.0.1", "10.0.0.0/33", false],
+    ["10.0.0.1", "10.0.0.0/8/8", false],
+    ["10.0.0.1", "10.0.0.0/", false],
+    ["10.0.0.1", "host/8", false],
+    ["host", "10.0.0.0/8", false],
+  ] as const
+) {
+  Deno.test(`isInNetwork(${address}, ${cidr}) is ${isIn}`, () => assertEquals(isInNetwork(address, cidr), isIn));
 }
