@@ -95,11 +95,11 @@ export function loadConfig(flags: ConfigFlags, sources: ConfigSources): ManagerC
     workHome: workHome.replace(/(?<=.)\/+$/, ""),
     database: { url: flags["database-url"] ?? config.database.url },
   };
-  return checkConfig(validateListen(merged), sources.env);
+  return checkConfig(validateListen(merged));
 }
 
 /** Rules that hold between keys. @throws {LacewingError} `config_invalid` */
-export function checkConfig(config: ManagerConfig, env: (name: string) => string | undefined): ManagerConfig {
+export function checkConfig(config: ManagerConfig): ManagerConfig {
   const { server, auth } = config;
   if (!isLoopback(server.listen) && !auth.disabled && auth.joinToken === "") {
     throw new LacewingError(
@@ -109,10 +109,6 @@ export function checkConfig(config: ManagerConfig, env: (name: string) => string
   }
   if ((server.tls.cert === "") !== (server.tls.key === "")) {
     throw new LacewingError("config_invalid", "Cannot use server.tls: want both cert and key, or neither");
-  }
-  const adminToken = env("LACEWING_ADMIN_TOKEN");
-  if (adminToken !== undefined && adminToken.length < 16) {
-    throw new LacewingError("config_invalid", "Cannot use LACEWING_ADMIN_TOKEN: want at least 16 characters");
   }
   databasePath(config.database.url, config.workHome);
   return config;

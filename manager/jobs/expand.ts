@@ -11,7 +11,7 @@ import { taskId } from "../../peer/core/task_id.ts";
 import type { HostView } from "../scheduler/schedulers.ts";
 import type { NewJobTask } from "../store/job_tasks.ts";
 import type { PreheatArgs } from "./job_args.ts";
-import type { ResolvedItem, Resolver, ResolveRequest } from "./ports.ts";
+import type { ResolvedItem, Resolver, ResolveRequest } from "../registry/resolver.ts";
 
 export type Resolve = (request: ResolveRequest) => ReturnType<Resolver["resolve"]>;
 
@@ -49,6 +49,8 @@ export function resolveRequest(args: PreheatArgs, url: string, platforms: readon
     ...(args.username === undefined ? {} : { username: args.username }),
     ...(args.password === undefined ? {} : { password: args.password }),
     platforms: args.platforms ?? [...new Set(platforms)].sort(),
+    // Platforms that the caller named must all be there; of those that hosts happen to have, one is enough.
+    require: args.platforms === null ? "any" : "each",
   };
 }
 

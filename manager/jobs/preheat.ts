@@ -14,7 +14,7 @@ import type { JobTask } from "../store/job_tasks.ts";
 import type { Store } from "../store/store.ts";
 import { clusterTasks, type Resolve, resolveRequest } from "./expand.ts";
 import type { PreheatArgs } from "./job_args.ts";
-import type { ResolvedItem, Resolver } from "./ports.ts";
+import type { ResolvedItem, Resolver } from "../registry/resolver.ts";
 import { expectedBytes } from "./view.ts";
 import type { JobWatch } from "./watch.ts";
 
@@ -162,7 +162,7 @@ export class PreheatRunner {
   async #try(task: JobTask, args: PreheatArgs, signal: AbortSignal): Promise<Attempt> {
     const { retries } = this.#config;
     const item = task.item as ResolvedItem | null;
-    let headers = item?.headers ?? args.headers;
+    let headers: Readonly<Record<string, string>> = item?.headers ?? args.headers;
     for (let attempt = 0, refreshed = 0;;) {
       const result = await this.#order(task, { args, headers }, signal);
       if (result.error === null) return result;
@@ -193,7 +193,7 @@ export class PreheatRunner {
 
   async #order(
     task: JobTask,
-    { args, headers }: { args: PreheatArgs; headers: Record<string, string> },
+    { args, headers }: { args: PreheatArgs; headers: Readonly<Record<string, string>> },
     signal: AbortSignal,
   ): Promise<Attempt> {
     const order: OrderTask = {
@@ -202,7 +202,7 @@ export class PreheatRunner {
       tag: args.tag,
       filter: args.filter,
       ...(task.digest === null ? {} : { digest: task.digest }),
-      headers,
+      headers: { ...headers },
     };
     let last: PreheatProgress | null = null;
     const onProgress = (progress: PreheatProgress) => {

@@ -26,7 +26,7 @@ export function taskView(task: JobTask, live: PreheatProgress | undefined): JobT
     content_length: running?.contentLength ?? task.contentLength,
     state: task.state,
     error: task.error,
-    hosts: [...running?.hosts ?? task.hosts],
+    hosts: (running?.hosts ?? task.hosts).map((host) => ({ ...host })),
   };
 }
 
