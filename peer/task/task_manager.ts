@@ -26,7 +26,8 @@ export class TaskManager implements TaskStarter, AsyncDisposable {
     return [...this.#engines.values()].filter((engine) => engine.isBusy).length;
   }
 
-  start(request: TaskRequest, { signal }: { signal: AbortSignal }): TaskRun {
+  start(asked: TaskRequest, { signal }: { signal: AbortSignal }): TaskRun {
+    const request = withoutUserInfo(asked);
     if (this.#stopped) throw new LacewingError("unavailable", "Cannot start a task: the daemon is stopping");
     const id = taskId(request.url, { tag: request.tag, filter: request.filter });
     const known = this.#engines.get(id);
@@ -64,4 +65,15 @@ export class TaskManager implements TaskStarter, AsyncDisposable {
     const reason = new LacewingError("unavailable", "The daemon is stopping");
     await Promise.all([...this.#engines.values()].map((engine) => engine.close(reason)));
   }
+}
+
+/** User and password of a URL are credentials: a header for the origin, never part of what schedulers and other hosts are told. */
+function withoutUserInfo(request: TaskRequest): TaskRequest {
+  const url = URL.parse(request.url);
+  if (url === null || (url.username === "" && url.password === "")) return request;
+  const bytes = new TextEncoder().encode(`${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`);
+  const given = request.headers.some(([name]) => name.toLowerCase() === "authorization");
+  const own: [string, string] = ["authorization", `Basic ${btoa(String.fromCharCode(...bytes))}`];
+  [url.username, url.password] = ["", ""];
+  return { ...request, url: url.href, headers: given ? request.headers : [...request.headers, own] };
 }

@@ -246,6 +246,20 @@ Deno.test("without a holder and with back-source disabled nothing is asked of th
   assertEquals(made.source.requests.length, 0);
 });
 
+Deno.test("user and password of a URL reach the origin as a header, and nobody else", async () => {
+  const swarm = new FakeSwarm((listener) => {
+    listener.onTask(null, []);
+    listener.onLease({ leaseId: 1, generation: null, first: 0, count: 0 });
+  });
+  await using made = bench(10, { swarm });
+  await using run = made.start({ url: "http://user:p%40ss@origin/f" });
+  await run.finished;
+  assertEquals(made.source.requests[0]!.url, URL_TEXT);
+  assertEquals(made.source.requests[0]!.headers, [["authorization", `Basic ${btoa("user:p@ss")}`]]);
+  const [state] = await swarm.heard("join");
+  assertEquals((state as { anonymous: boolean }).anonymous, false);
+});
+
 /** The scheduler's list of digests. */
 function digests(bytes: Uint8Array): [number, string][] {
   const count = Math.ceil(bytes.length / PIECE);
