@@ -20,6 +20,8 @@ export interface ClusterOptions {
   seeds?: number;
   manager?: SpawnOptions;
   daemon?: Omit<DaemonOptions, "manager">;
+  /** Work homes go into this folder and stay there; default: temporary ones. */
+  folder?: string;
 }
 
 export interface Cluster extends AsyncDisposable {
@@ -30,12 +32,15 @@ export interface Cluster extends AsyncDisposable {
 
 /** Starts them side by side, and waits until every daemon has joined. */
 export async function startCluster(
-  { daemons, seeds = 0, manager: managerOptions, daemon }: ClusterOptions,
+  { daemons, seeds = 0, manager: managerOptions, daemon, folder }: ClusterOptions,
 ): Promise<Cluster> {
   await using stack = new AsyncDisposableStack();
-  const manager = stack.use(await spawnManager(managerOptions));
-  const join = (index: number, seed: boolean) =>
-    joined(manager, { ...daemon, seed, hostname: `${seed ? "seed" : "host"}-${index}` });
+  const home = (name: string) => folder === undefined ? {} : { workHome: makeFolder(`${folder}/${name}`) };
+  const manager = stack.use(await spawnManager({ ...managerOptions, ...home("manager") }));
+  const join = (index: number, seed: boolean) => {
+    const hostname = `${seed ? "seed" : "host"}-${index}`;
+    return joined(manager, { ...daemon, ...home(hostname), seed, hostname });
+  };
   const started = await Promise.allSettled([
     ...Array.from({ length: seeds }, (_, index) => join(index, true)),
     ...Array.from({ length: daemons }, (_, index) => join(index, false)),
@@ -78,4 +83,9 @@ export async function jobEnded(manager: ManagerProcess, id: number, timeoutMs = 
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   throw new Error(`job ${id} did not end within ${timeoutMs} ms\n${manager.log()}`);
+}
+
+function makeFolder(path: string): string {
+  Deno.mkdirSync(path, { recursive: true });
+  return path;
 }
