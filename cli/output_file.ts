@@ -5,6 +5,7 @@
  *
  * The final name is replaced itself: a symbolic link there is not followed.
  */
+import { access, constants } from "node:fs/promises";
 import { type ErrorCode, LacewingError } from "../peer/core/errors.ts";
 import type { ByteRange } from "../peer/core/piece.ts";
 import { writeAll } from "../peer/core/wire/json_lines.ts";
@@ -40,6 +41,8 @@ export class OutputFile implements Disposable {
       throw new LacewingError("file", `Cannot write ${path}: it is ${kind}; ${advice}`);
     }
     await attempt(`make folder ${folder}`, () => Deno.mkdir(folder, { recursive: true }));
+    // Found out now, not after hours of downloading.
+    await attempt(`write into ${folder}`, () => access(folder, constants.W_OK | constants.X_OK));
     const random = crypto.getRandomValues(new Uint8Array(6)).toHex();
     return new OutputFile(path, `${folder === "/" ? "" : folder}/${temporaryName(base, random)}`);
   }

@@ -1,0 +1,205 @@
+/** The part that is read from an origin, over invented origins. */
+import { assertEquals, assertRejects } from "@std/assert";
+import { systemClock } from "../../../../peer/core/clock.ts";
+import { LacewingError } from "../../../../peer/core/errors.ts";
+import { parseRange } from "../../../../peer/core/range.ts";
+import type { Source, SourceBody, SourceRequest } from "../../../../peer/source/source.ts";
+import { DirectContent } from "../../../../cli/direct/direct_content.ts";
+
+interface Invented {
+  text: string;
+  /** False: ranges are ignored. */
+  ranges?: boolean;
+  /** False: no length is told. */
+  length?: boolean;
+  etag?: string;
+  /** Bytes of each chunk. */
+  step?: number;
+  /** Each open's body breaks after so many bytes; the last entry holds on. */
+  breaks?: number[];
+  /** What the content is from the second open on. */
+  later?: string;
+}
+
+class InventedSource implements Source {
+  readonly asked: SourceRequest[] = [];
+  open_count = 0;
+  closed_count = 0;
+
+  constructor(private readonly origin: Invented) {}
+
+  open(request: SourceRequest): Promise<SourceBody> {
+    const { origin } = this;
+    const { ranges = true, length = true, etag = '"1"', step = 3, breaks = [] } = origin;
+    this.asked.push(request);
+    const number = this.open_count++;
+    const text = number > 0 && origin.later !== undefined ? origin.later : origin.text;
+    const own = number > 0 && origin.later !== undefined ? '"2"' : etag;
+    if (request.expect?.etag !== undefined && request.expect.etag !== own) {
+      return Promise.reject(new LacewingError("content_changed", "another version"));
+    }
+    const bytes = new TextEncoder().encode(text);
+    const wanted = ranges ? request.range : null;
+    if (wanted !== null && wanted.offset >= bytes.length) {
+      return Promise.reject(new LacewingError("range_not_satisfiable", `the content has ${bytes.length} B`));
+    }
+    const part = wanted === null ? bytes : bytes.subarray(wanted.offset, wanted.offset + wanted.length);
+    let at = 0;
+    const breakAt = breaks[number] ?? Infinity;
+    let isClosed = false;
+    return Promise.resolve({
+      contentLength: length ? bytes.length : null,
+      ranges,
+      version: own === "" ? {} : { etag: own },
+      offset: wanted?.offset ?? 0,
+      length: length ? part.length : null,
+      read: () => {
+        if (at >= breakAt) return Promise.reject(new LacewingError("network", "broken"));
+        if (at >= part.length) return Promise.resolve(null);
+        const chunk = part.slice(at, Math.min(at + step, breakAt));
+        at += chunk.length;
+        return Promise.resolve(chunk);
+      },
+      [Symbol.asyncDispose]: () => {
+        if (!isClosed) this.closed_count += 1;
+        isClosed = true;
+        return Promise.resolve();
+      },
+    });
+  }
+}
+
+async function readAll(
+  origin: Invented,
+  range: string | null,
+): Promise<{ text: string; source: InventedSource; total: number | null }> {
+  const source = new InventedSource(origin);
+  const deps = { source, clock: systemClock, signal: new AbortController().signal };
+  try {
+    await using content = await DirectContent.open(deps, {
+      url: "http://o.test/",
+      headers: [],
+      range: range === null ? null : parseRange(range),
+      rateLimitBytesPerSecond: 0,
+    });
+    let text = "";
+    for (let bytes = await content.read(); bytes !== null; bytes = await content.read()) {
+      text += new TextDecoder().decode(bytes);
+    }
+    return { text, source, total: content.total };
+  } finally {
+    await Promise.resolve();
+    assertEquals(source.closed_count <= source.open_count, true);
+  }
+}
+
+const TEXT = "0123456789abcdefghij";
+const RANGES: [string | null, string][] = [
+  [null, TEXT],
+  ["0-0", "0"],
+  ["0-9", "0123456789"],
+  ["4-6", "456"],
+  ["15-99", "fghij"],
+  ["15-", "fghij"],
+  ["0-", TEXT],
+  ["19-19", "j"],
+  ["-1", "j"],
+  ["-5", "fghij"],
+  ["-20", TEXT],
+  ["-99", TEXT],
+];
+const KINDS: [string, Partial<Invented>][] = [
+  ["an origin with ranges", {}],
+  ["an origin that ignores ranges", { ranges: false }],
+  ["an origin that ignores ranges and tells no length", { ranges: false, length: false }],
+  ["an origin that sends byte by byte", { ranges: false, length: false, step: 1 }],
+  ["an origin that sends all at once", { ranges: false, step: 100 }],
+];
+for (const [kind, origin] of KINDS) {
+  for (const [range, text] of RANGES) {
+    Deno.test(`${range ?? "all"} of ${kind} is exactly that`, async () => {
+      const result = await readAll({ text: TEXT, ...origin }, range);
+      assertEquals(result.text, text);
+      assertEquals(result.source.closed_count, result.source.open_count);
+    });
+  }
+
+  for (const range of ["20-", "20-30", "99-"]) {
+    Deno.test(`${range} of ${kind} is not satisfiable`, async () => {
+      const error = await assertRejects(() => readAll({ text: TEXT, ...origin }, range), LacewingError);
+      assertEquals(error.code, "range_not_satisfiable");
+    });
+  }
+
+  for (const range of ["0-", "0-0", "-1", "-0"]) {
+    Deno.test(`${range} of nothing at ${kind} is not satisfiable`, async () => {
+      const error = await assertRejects(() => readAll({ text: "", ...origin }, range), LacewingError);
+      assertEquals(error.code, "range_not_satisfiable");
+    });
+  }
+
+  Deno.test(`all of nothing at ${kind} is nothing`, async () => {
+    assertEquals((await readAll({ text: "", ...origin }, null)).text, "");
+  });
+}
+
+for (const [kind, origin] of KINDS.slice(0, 4)) {
+  for (const range of [null, "2-17", "2-", "-18"]) {
+    Deno.test(`${range ?? "all"} of ${kind} survives broken connections`, async () => {
+      const whole = (await readAll({ text: TEXT, ...origin }, range)).text;
+      // The first open of a range from the end asks for one byte only.
+      const result = readAll({ text: TEXT, ...origin, breaks: [5, 4, 10] }, range);
+      const isHeldInMemory = range === "-18" && origin.length === false;
+      if (isHeldInMemory) return assertEquals((await assertRejects(() => result, LacewingError)).code, "network");
+      assertEquals((await result).text, whole);
+    });
+  }
+}
+
+Deno.test("a broken connection goes on where it broke, not from the start", async () => {
+  const { source } = await readAll({ text: TEXT, breaks: [6] }, null);
+  assertEquals(source.asked[1]?.range, { offset: 6, length: 14 });
+  assertEquals(source.asked[1]?.expect, { etag: '"1"' });
+});
+
+Deno.test("a content that changes while it is read is never mixed", async () => {
+  const origin = { text: TEXT, breaks: [6], later: "ABCDEFGHIJKLMNOPQRST" };
+  for (const ranges of [true, false]) {
+    const error = await assertRejects(() => readAll({ ...origin, ranges }, null), LacewingError);
+    assertEquals(error.code, "content_changed");
+  }
+  const longer = { ...origin, etag: "", later: TEXT + "k" };
+  assertEquals((await assertRejects(() => readAll(longer, null), LacewingError)).code, "content_changed");
+});
+
+Deno.test("an origin that breaks again and again without a byte is given up", async () => {
+  const source = { text: TEXT, breaks: [3, 0, 0, 0, 0] };
+  const error = await assertRejects(() => readAll(source, null), LacewingError);
+  assertEquals(error.code, "network");
+});
+
+Deno.test("the length is told as soon as it is known", async () => {
+  assertEquals((await readAll({ text: TEXT }, null)).total, 20);
+  assertEquals((await readAll({ text: TEXT }, "5-")).total, 15);
+  assertEquals((await readAll({ text: TEXT, ranges: false, length: false }, "5-")).total, null);
+});
+
+Deno.test("a rate limit is kept", async () => {
+  let sleptMs = 0;
+  const clock = {
+    nowMs: () => sleptMs,
+    sleep: (ms: number) => {
+      sleptMs += ms;
+      return Promise.resolve();
+    },
+  };
+  const source = new InventedSource({ text: "x".repeat(1000), step: 100 });
+  await using content = await DirectContent.open({ source, clock, signal: new AbortController().signal }, {
+    url: "http://o.test/",
+    headers: [],
+    range: null,
+    rateLimitBytesPerSecond: 100,
+  });
+  while (await content.read() !== null);
+  assertEquals(Math.abs(sleptMs - 9900) < 10, true, String(sleptMs));
+});
