@@ -7,7 +7,7 @@
 import { LacewingError } from "../core/errors.ts";
 import type { LineReader } from "../core/wire/json_lines.ts";
 
-/** Bytes of one head; ours have about 250. */
+/** Bytes of a head's first line, and of its fields; ours have about 250 in all. */
 export const HEAD_LENGTH_MAX = 8 * 1024;
 const HEADER_COUNT_MAX = 64;
 
@@ -34,12 +34,13 @@ export interface ResponseHead {
  * @throws {LacewingError} `protocol`
  */
 export async function readRequestHead(reader: LineReader): Promise<RequestHead | undefined> {
-  const head = await readHead(reader);
-  if (head === undefined) return undefined;
-  const match = /^([A-Z]{1,16}) (\/[!-~]{0,4000}) HTTP\/1\.([01])$/.exec(head.first);
+  const first = await reader.readLine();
+  if (first === undefined) return undefined;
+  const match = /^([A-Z]{1,16}) (\/[!-~]{0,4000}) HTTP\/1\.([01])$/.exec(first);
   if (match === null) throw new LacewingError("protocol", "Cannot read request: want METHOD /path HTTP/1.1");
   const [, method = "", path = "", minor] = match;
-  return { method, path, fields: head.fields, keepAlive: keepsAlive(head.fields, minor === "1") };
+  const fields = await readFields(reader);
+  return { method, path, fields, keepAlive: keepsAlive(fields, minor === "1") };
 }
 
 /**
@@ -48,11 +49,12 @@ export async function readRequestHead(reader: LineReader): Promise<RequestHead |
  * @throws {LacewingError} `protocol`
  */
 export async function readResponseHead(reader: LineReader): Promise<ResponseHead | undefined> {
-  const head = await readHead(reader);
-  if (head === undefined) return undefined;
-  const match = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: .{0,200})?$/.exec(head.first);
+  const first = await reader.readLine();
+  if (first === undefined) return undefined;
+  const match = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: .{0,200})?$/.exec(first);
   if (match === null) throw new LacewingError("protocol", "Cannot read answer: want HTTP/1.1 STATUS");
-  return { status: Number(match[2]), fields: head.fields, keepAlive: keepsAlive(head.fields, match[1] === "1") };
+  const fields = await readFields(reader);
+  return { status: Number(match[2]), fields, keepAlive: keepsAlive(fields, match[1] === "1") };
 }
 
 /** A head as text: the first line, the fields, the empty line. */
@@ -68,15 +70,13 @@ export function contentLengthOf(fields: HeadFields): number | null {
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
-async function readHead(reader: LineReader): Promise<{ first: string; fields: HeadFields } | undefined> {
-  const first = await reader.readLine();
-  if (first === undefined) return undefined;
+async function readFields(reader: LineReader): Promise<HeadFields> {
   const fields = new Map<string, string>();
-  let length = first.length;
+  let length = 0;
   while (true) {
     const line = await reader.readLine();
     if (line === undefined) throw new LacewingError("protocol", "Cannot read head: the connection ended in the middle");
-    if (line === "") return { first, fields };
+    if (line === "") return fields;
     length += line.length;
     if (length > HEAD_LENGTH_MAX || fields.size >= HEADER_COUNT_MAX) {
       throw new LacewingError(

@@ -89,17 +89,18 @@ export class MemoryProvider implements PieceProvider {
 
 export function serve(
   provider: PieceProvider,
-  { limits, concurrent, bytesPerSecond = 0 }: {
+  { limits, concurrent, bytesPerSecond = 0, port = 0 }: {
     limits?: Partial<UploadLimits>;
     concurrent?: number;
     bytesPerSecond?: number;
+    port?: number;
   } = {},
 ): UploadServer {
   return startUploadServer(
     { provider, limiter: new RateLimiter(systemClock, bytesPerSecond), log: silentLogger, clock: systemClock },
     {
       listenIP: "127.0.0.1",
-      port: 0,
+      port,
       hostId: "server",
       ...(concurrent === undefined ? {} : { concurrent }),
       ...(limits === undefined ? {} : { limits }),
