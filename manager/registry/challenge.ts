@@ -42,7 +42,7 @@ export function parseChallenges(header: string | null): Challenge[] {
       rest = rest.replace(/^[^,]*/, "");
       continue;
     }
-    challenges.push({ scheme: (scheme[1] ?? "").toLowerCase(), parameters: {} });
+    challenges.push({ scheme: (scheme[1] ?? "").toLowerCase(), parameters: Object.create(null) });
     rest = rest.slice(scheme[0].length).replace(TOKEN68, "");
   }
   return challenges;

@@ -66,15 +66,15 @@ export function createGuardedFetch(options: GuardOptions): GuardedFetch {
   const ca = trusted(options.caCerts);
   const totalTimeoutMs = options.totalTimeoutMs ?? TOTAL_TIMEOUT_MS;
   return async (url, { method, headers, body, signal, maxBytes }) => {
-    const deadline = new AbortController();
-    const timer = setTimeout(() => deadline.abort(), totalTimeoutMs);
-    const limits = { signal: AbortSignal.any([signal, deadline.signal]), maxBytes };
     let hop: Hop = {
       url: parseTarget(url),
       method,
       headers: lowerCase(headers),
       ...(body === undefined ? {} : { body }),
     };
+    const deadline = new AbortController();
+    const timer = setTimeout(() => deadline.abort(), totalTimeoutMs);
+    const limits = { signal: AbortSignal.any([signal, deadline.signal]), maxBytes };
     try {
       for (let redirects = 0;; redirects++) {
         const response = await ask(hop, limits, { ...options, ca });
