@@ -102,7 +102,8 @@ function notFound(app: Api, c: Context): Response {
 
 function matches(pattern: string, path: string): boolean {
   const [wanted, given] = [pattern.split("/"), path.split("/")];
-  return wanted.length === given.length && wanted.every((part, at) => part.startsWith(":") || part === given[at]);
+  return wanted.length === given.length &&
+    wanted.every((part, at) => part.startsWith(":") ? given[at] !== "" : part === given[at]);
 }
 
 /** Keeps out pages of other origins, and names that only pretend to be this machine. */
