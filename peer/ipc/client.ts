@@ -190,10 +190,12 @@ class UnixDaemonConnection implements DaemonConnection {
   async #ask(request: { type: IpcRequest["type"]; v: number } & Record<string, unknown>): Promise<void> {
     if (this.#isUsed) throw new TypeError("Cannot ask twice over one connection to the daemon");
     this.#isUsed = true;
-    // A daemon that has refused already may have closed; its line is still there to read.
-    await this.#writer.writeJson(request).catch((error) => {
+    try {
+      await this.#writer.writeJson(request);
+    } catch (error) {
       if (error instanceof RangeError) throw new LacewingError("usage", `Cannot ask the daemon: ${error.message}`);
-    });
+      // A daemon that has refused already may have closed; its line is still there to read.
+    }
   }
 
   async #expect<Type extends IpcReply["type"]>(

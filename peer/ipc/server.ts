@@ -64,11 +64,7 @@ class UnixIpcServer implements IpcServer {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isStopping) return;
     this.#isStopping = true;
-    // A daemon that was started meanwhile has a socket of its own at this path.
-    const isOurs = this.#inode !== null && inodeOf(this.path) === this.#inode;
-    this.listener.close();
-    if (isOurs) await Deno.remove(this.path).catch(() => {});
-    await this.#accepting;
+    await this.#stopListening();
     const reason = new LacewingError("unavailable", "The daemon is stopping; start it again or retry later");
     for (const session of this.#sessions.keys()) session.stop(reason);
     const timer = setTimeout(() => {
@@ -76,6 +72,19 @@ class UnixIpcServer implements IpcServer {
     }, FAREWELL_MS);
     await Promise.all(this.#sessions.values());
     clearTimeout(timer);
+  }
+
+  /**
+   * Closing a Unix listener removes whatever is at its path once the last
+   * accept has ended, also the socket of a daemon that was started meanwhile.
+   */
+  async #stopListening(): Promise<void> {
+    const inode = inodeOf(this.path);
+    const aside = inode === null || inode === this.#inode ? null : `${this.path}.${Deno.pid}`;
+    if (aside !== null) await Deno.rename(this.path, aside).catch(() => {});
+    this.listener.close();
+    await this.#accepting;
+    if (aside !== null) await Deno.rename(aside, this.path).catch(() => {});
   }
 
   async #accept(): Promise<void> {
