@@ -17,7 +17,7 @@ export interface TokenServerOptions {
   /** Gives pull tokens to callers without credentials. */
   anonymous?: boolean;
   lifeSeconds?: number;
-  /** Answers GET with 405, as servers that know only OAuth2 do. */
+  /** Answers GET with 405, as servers that know only OAuth2 do; `allowGet` changes it. */
   postOnly?: boolean;
 }
 
@@ -32,8 +32,10 @@ export class TokenServer implements AsyncDisposable {
   /** What was asked, in order: method, path with query, and whether credentials came with it. */
   readonly requests: { method: string; url: string; authorization: string | null; body: string }[] = [];
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
+  #isGetAllowed: boolean;
 
   constructor(private readonly options: TokenServerOptions) {
+    this.#isGetAllowed = options.postOnly !== true;
     this.#server = Deno.serve(
       { port: 0, hostname: "127.0.0.1", onListen: () => {} },
       (request) => this.#answer(request),
@@ -45,6 +47,10 @@ export class TokenServer implements AsyncDisposable {
     return `http://127.0.0.1:${this.#server.addr.port}/token`;
   }
 
+  allowGet(isAllowed: boolean): void {
+    this.#isGetAllowed = isAllowed;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#server.shutdown();
   }
@@ -54,7 +60,7 @@ export class TokenServer implements AsyncDisposable {
     const body = await request.text();
     const authorization = request.headers.get("authorization");
     this.requests.push({ method: request.method, url: url.pathname + url.search, authorization, body });
-    if (request.method === "GET" && this.options.postOnly) return new Response(null, { status: 405 });
+    if (request.method === "GET" && !this.#isGetAllowed) return new Response(null, { status: 405 });
     const form = new URLSearchParams(body);
     const [username, password] = basicCredentials(authorization) ?? [form.get("username"), form.get("password")];
     const scopes = [...url.searchParams.getAll("scope"), ...form.getAll("scope")].flatMap((text) => text.split(" "));
