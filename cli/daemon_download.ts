@@ -11,8 +11,14 @@ import type { Delivery } from "./delivery.ts";
 import type { Progress } from "./progress.ts";
 import type { DownloadSettings } from "./settings.ts";
 
+/** What of a download's settings the daemon is told. */
+export type ContentSettings = Pick<
+  DownloadSettings,
+  "url" | "headers" | "tag" | "filter" | "digest" | "range" | "disableBackSource" | "rateLimitBytesPerSecond"
+>;
+
 export interface DaemonDownload {
-  readonly settings: DownloadSettings;
+  readonly settings: ContentSettings;
   readonly delivery: Delivery;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: Progress) => void;
@@ -31,7 +37,7 @@ export async function downloadByDaemon(connection: DaemonConnection, job: Daemon
 }
 
 /** The request as it goes over the socket. The digest of a range is that of the output: only the client can check it. */
-export function orderOf(settings: DownloadSettings): DownloadOrder {
+export function orderOf(settings: ContentSettings): DownloadOrder {
   const { digest, range } = settings;
   return {
     url: settings.url,
@@ -66,7 +72,7 @@ async function takeOut(connection: DaemonConnection, { order, options, delivery 
   return download.stats;
 }
 
-function checksPart({ digest, range }: DownloadSettings): boolean {
+function checksPart({ digest, range }: ContentSettings): boolean {
   return digest !== null && range !== null;
 }
 

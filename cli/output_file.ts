@@ -17,6 +17,9 @@ const COPY_BUFFER_LENGTH = 1024 * 1024;
 /** Sees every byte that is written, in order. */
 export type ByteFollower = (bytes: Uint8Array) => void;
 
+/** A failure of this user's own files: nobody else could do better. */
+export class OutputError extends LacewingError {}
+
 export class OutputFile implements Disposable {
   /** The growing file. */
   readonly #temporary: string;
@@ -38,7 +41,7 @@ export class OutputFile implements Disposable {
     if (existing !== null && !existing.isFile && !existing.isSymlink) {
       const kind = existing.isDirectory ? "a folder" : "a device, pipe or socket";
       const advice = existing.isDirectory ? "give a file name" : "use -O - and the shell's > instead";
-      throw new LacewingError("file", `Cannot write ${path}: it is ${kind}; ${advice}`);
+      throw new OutputError("file", `Cannot write ${path}: it is ${kind}; ${advice}`);
     }
     await attempt(`make folder ${folder}`, () => Deno.mkdir(folder, { recursive: true }));
     // Found out now, not after hours of downloading.
@@ -152,7 +155,7 @@ function fileError(what: string, cause: unknown): unknown {
   if (cause instanceof LacewingError || cause instanceof DOMException || !(cause instanceof Error)) return cause;
   const systemCode = (cause as { code?: unknown }).code;
   const [code, reason] = REASONS[String(systemCode)] ?? ["file", cause.message.replace(/ \(os error \d+\).*$/s, "")];
-  return new LacewingError(code, `Cannot ${what}: ${reason}`, { cause });
+  return new OutputError(code, `Cannot ${what}: ${reason}`, { cause });
 }
 
 const REASONS: Record<string, readonly [ErrorCode, string]> = {

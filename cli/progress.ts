@@ -83,6 +83,11 @@ export class ProgressDisplay implements Disposable {
     this.#latest = progress;
   }
 
+  /** Says a line without mixing it into the bar. */
+  say(line: string): void {
+    this.terminal.write(`${this.#onTerminal ? CLEAR_LINE : ""}${line}\n`);
+  }
+
   [Symbol.dispose](): void {
     this.#stop.abort();
     if (this.#onTerminal) this.terminal.write(CLEAR_LINE);

@@ -14,7 +14,7 @@ import type { CommandContext } from "../context.ts";
 import { downloadByDaemon } from "../daemon_download.ts";
 import { findDaemon, startDaemon } from "../daemon_process.ts";
 import { Delivery } from "../delivery.ts";
-import { OutputFile } from "../output_file.ts";
+import { OutputError, OutputFile } from "../output_file.ts";
 import { absolutePath, outputPath, splitPath } from "../output_path.ts";
 import type { ParsedCommand } from "../parse.ts";
 import { type Progress, ProgressDisplay } from "../progress.ts";
@@ -97,7 +97,11 @@ async function run(
     log,
     delivery,
     onProgress: (progress) => display?.update(progress),
-    say: (message) => context.terminal.write(`lacewing: ${safeLine(message)}\n`),
+    say: (message) => {
+      const line = `lacewing: ${safeLine(message)}`;
+      if (display === null) context.terminal.write(`${line}\n`);
+      else display.say(line);
+    },
   };
   const reason = await byDaemon(job);
   return typeof reason === "string" ? await byOrigin(job, reason) : reason;
@@ -129,7 +133,8 @@ async function byDaemon(job: Job): Promise<Outcome | string> {
     return { stats, direct: false };
   } catch (error) {
     signal.throwIfAborted();
-    const isDaemonFault = error instanceof LacewingError && DAEMON_FAULTS.includes(error.code);
+    const isDaemonFault = error instanceof LacewingError && !(error instanceof OutputError) &&
+      DAEMON_FAULTS.includes(error.code);
     if (!isDaemonFault || settings.disableBackSource || (job.delivery.toStdout && job.delivery.written > 0)) {
       throw error;
     }

@@ -131,7 +131,7 @@ export class Origin implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stop.abort();
+    this.#stop.abort(quiet("stopped"));
     await this.#server.finished;
     await Promise.allSettled(this.#bodies);
   }
@@ -208,7 +208,7 @@ export class Origin implements AsyncDisposable {
     const signal = AbortSignal.any([canceled.signal, this.#stop.signal]);
     let at = 0;
     const produce = async (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) => {
-      if (at >= cut) throw new Error("origin: connection cut on purpose");
+      if (at >= cut) throw quiet("connection cut on purpose");
       let step = Math.min(CHUNK_LENGTH, length - at, cut - at);
       if (content.gate !== undefined && offset + at + step > content.gate.after) {
         step = Math.min(step, content.gate.after - offset - at);
@@ -243,6 +243,13 @@ export class Origin implements AsyncDisposable {
   async #sleep(ms: number): Promise<void> {
     await systemClock.sleep(ms, this.#stop.signal).catch(() => {});
   }
+}
+
+/** An error without a stack: Deno prints what ends a body, and this is no news. */
+function quiet(message: string): Error {
+  const error = new Error(message);
+  error.stack = `origin: ${message}`;
+  return error;
 }
 
 function sizeOf(content: OriginContent): number {

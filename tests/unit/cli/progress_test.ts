@@ -100,6 +100,15 @@ Deno.test("ProgressDisplay redraws one line of a terminal and clears it at the e
   assertEquals(clock.sleeps[0], 100);
 });
 
+Deno.test("ProgressDisplay says a line apart from the bar", () => {
+  const [onTerminal, without] = [screen(80), screen(null)];
+  for (const terminal of [onTerminal, without]) {
+    using display = new ProgressDisplay(terminal, { name: "f", clock: steppedClock() });
+    display.say("news");
+  }
+  assertEquals([onTerminal.text, without.text], ["\r\x1b[2Knews\n\r\x1b[2K", "news\n"]);
+});
+
 for (const [claim, terminal] of [["no terminal", screen(null)], ["a dumb terminal", screen(80, true)]] as const) {
   Deno.test(`ProgressDisplay writes whole lines every 10 s with ${claim}`, async () => {
     const clock = steppedClock();
