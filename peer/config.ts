@@ -4,7 +4,7 @@
  * and refused when they ask for it: nothing is read and then ignored.
  */
 import { z } from "zod";
-import { byteSize, duration, httpUrl, parseConfig, port, section } from "./core/config.ts";
+import { byteSize, duration, httpUrl, parseConfig, port, section, validateConfig } from "./core/config.ts";
 import { LacewingError } from "./core/errors.ts";
 
 const rate = () => z.union([z.literal(0), byteSize()]).describe("Bytes per second; 0 is no limit");
@@ -109,15 +109,12 @@ export type DaemonConfig = z.output<typeof daemonConfig>;
  * @throws {LacewingError} `config_invalid` naming every path that is wrong.
  */
 export function parseDaemonConfig(text: string, origin: string): DaemonConfig {
-  const config = parseConfig(text, { schema: daemonConfig, origin });
-  const missing = notBuilt(config);
-  if (missing.length > 0) {
-    throw new LacewingError(
-      "config_invalid",
-      `Cannot use ${origin}: ${missing.map((path) => `${path}: not available in this version`).join("; ")}`,
-    );
-  }
-  return config;
+  return refuseNotBuilt(parseConfig(text, { schema: daemonConfig, origin }), origin);
+}
+
+/** As `parseDaemonConfig`, from a value. */
+export function validateDaemonConfig(value: unknown, origin: string): DaemonConfig {
+  return refuseNotBuilt(validateConfig(value, { schema: daemonConfig, origin }), origin);
 }
 
 /** The configuration of a daemon without a file: alone, every default. */
@@ -140,10 +137,12 @@ export function fixedSchedulerUrls(netAddrs: readonly string[], path: string): s
   });
 }
 
-function notBuilt(config: DaemonConfig): string[] {
+function refuseNotBuilt(config: DaemonConfig, origin: string): DaemonConfig {
   const paths: string[] = [];
   if (config.proxy.tcpListen.port !== 0) paths.push("proxy.tcpListen.port");
   if (config.security.tls.enable) paths.push("security.tls.enable");
   if (config.download.prefetch) paths.push("download.prefetch");
-  return paths;
+  if (paths.length === 0) return config;
+  const reasons = paths.map((path) => `${path}: not available in this version`).join("; ");
+  throw new LacewingError("config_invalid", `Cannot use ${origin}: ${reasons}`);
 }
