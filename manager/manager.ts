@@ -101,8 +101,7 @@ function startSchedulers(config: ManagerConfig, { store, log }: { store: Store; 
     log: log.room("scheduler"),
     clock: systemClock,
     random: Math.random,
-    clusters: async () =>
-      (await store.clusters.list()).map(({ id, isDefault, scopes }) => ({ id, is_default: isDefault, scopes })),
+    clusters: () => store.clusters.snapshot.map(({ id, isDefault, scopes }) => ({ id, is_default: isDefault, scopes })),
     joinToken: config.auth.joinToken,
   }, {
     neighbours: config.scheduler.neighbours,

@@ -27,7 +27,19 @@ export interface Cluster {
 export type ClusterChange = Partial<Pick<Cluster, "name" | "bio" | "isDefault" | "scopes">>;
 
 export class ClusterStore {
+  #snapshot: readonly Cluster[] = [];
+
   constructor(private readonly db: Kysely<Tables>, private readonly now: () => number) {}
+
+  /** All of them as they were at the last change made here, for those who cannot wait. */
+  get snapshot(): readonly Cluster[] {
+    return this.#snapshot;
+  }
+
+  /** Reads the snapshot anew. */
+  async refresh(): Promise<void> {
+    this.#snapshot = await this.list();
+  }
 
   /** All, or one page, by id. */
   async list({ limit, offset = 0 }: { limit?: number; offset?: number } = {}): Promise<Cluster[]> {
@@ -63,6 +75,7 @@ export class ClusterStore {
         updated_at_ms: now,
       }).returningAll().executeTakeFirstOrThrow();
     });
+    await this.refresh();
     return fromRow(row);
   }
 
@@ -86,6 +99,7 @@ export class ClusterStore {
         updated_at_ms: this.now(),
       }).where("id", "=", id).returningAll().executeTakeFirstOrThrow();
     });
+    await this.refresh();
     return fromRow(row);
   }
 
@@ -112,6 +126,7 @@ export class ClusterStore {
       }
       await tx.deleteFrom("scheduler_clusters").where("id", "=", id).execute();
     });
+    await this.refresh();
   }
 }
 

@@ -64,8 +64,10 @@ export async function openStore(path: string, now: () => number = Date.now): Pro
       .onConflict((conflict) => conflict.column("name").doNothing()).execute();
     const { value } = await db.selectFrom("settings").select("value").where("name", "=", "manager_id")
       .executeTakeFirstOrThrow();
+    const clusters = new ClusterStore(db, now);
+    await clusters.refresh();
     return {
-      clusters: new ClusterStore(db, now),
+      clusters,
       jobs: new JobStore(db, now),
       jobTasks: new JobTaskStore(db),
       tokens: new TokenStore(db, now),
