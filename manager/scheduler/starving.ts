@@ -1,0 +1,121 @@
+/**
+ * Decides how a member is helped that says no neighbour offers it certain
+ * pieces: by a holder it does not know yet, by an edge to the host that
+ * reported the piece, else by a lease although the piece is in the swarm.
+ *
+ * Keeps: two hosts that starve read different pieces; the same ones only when
+ * none other are left and the first has had two seconds.
+ */
+import type { LeaseDesk } from "./lease_desk.ts";
+import type { IdleHolders } from "./holders.ts";
+import type { Member, SwarmPorts } from "./resource.ts";
+import type { NeighbourGraph } from "./scheduling.ts";
+import type { Task } from "./task.ts";
+
+/** How long a lease for starving may run before another host reads the same. */
+const STALE_MS = 2_000;
+/** How long a cry is heard: a host that still starves says so again. */
+const HEARD_MS = 5_000;
+/** How long a member may starve without anybody who could read before it is told so. */
+const HOPE_MS = 2_000;
+/** Hosts among which what is starved for is shared out. */
+const SHARES_MAX = 4;
+/** Leases for starving at once, as a multiple of the ordinary ones. */
+const EXTRA_FACTOR = 4;
+
+export interface StarvingDeps {
+  readonly task: Task;
+  readonly members: ReadonlyMap<string, Member>;
+  readonly graph: NeighbourGraph;
+  readonly idle: IdleHolders;
+  readonly desk: LeaseDesk;
+  readonly ports: SwarmPorts;
+}
+
+interface Cry {
+  /** Ascending. */
+  pieces: number[];
+  readonly sinceMs: number;
+  heardMs: number;
+}
+
+export class Starving {
+  readonly #cries = new Map<string, Cry>();
+
+  constructor(private readonly deps: StarvingDeps) {}
+
+  get size(): number {
+    return this.#cries.size;
+  }
+
+  hear(hostId: string, pieces: readonly number[], nowMs: number): void {
+    const wanted = [...new Set(pieces)].filter((number) => number < this.deps.task.pieceCount).sort((a, b) => a - b);
+    if (wanted.length === 0) return;
+    const sinceMs = this.#cries.get(hostId)?.sinceMs ?? nowMs;
+    this.#cries.set(hostId, { pieces: wanted, sinceMs, heardMs: nowMs });
+  }
+
+  /** The member is served, complete or gone. */
+  forget(hostId: string): void {
+    this.#cries.delete(hostId);
+  }
+
+  /** Helps whom it can; the others are looked at again. */
+  pump(nowMs: number): void {
+    for (const [hostId, cry] of [...this.#cries]) {
+      const member = this.deps.members.get(hostId);
+      if (member === undefined || !this.#help(member, cry, nowMs)) this.#cries.delete(hostId);
+    }
+  }
+
+  /** @returns whether the cry still stands */
+  #help(member: Member, cry: Cry, nowMs: number): boolean {
+    const { task, desk } = this.deps;
+    if (nowMs - cry.heardMs >= HEARD_MS || task.isComplete(member.hostId)) return false;
+    // What nobody has yet comes by an ordinary lease, except to those who want a part only.
+    cry.pieces = cry.pieces.filter((number) => member.partial || task.digests.has(number));
+    if (cry.pieces.length === 0) return false;
+    if (task.digests.askedHostId !== null) return true;
+    if (this.#introduce(member, cry)) return false;
+    while (cry.pieces.length > 0) {
+      const reader = desk.readerFor(member, nowMs);
+      if (reader === undefined) return this.#mayHope(member, cry, nowMs);
+      const run = this.#nextRun(member, cry, nowMs);
+      if (run === undefined) return true;
+      desk.grantExtra(reader, run, nowMs);
+      cry.pieces = cry.pieces.filter((number) => number < run.first || number >= run.first + run.count);
+    }
+    return false;
+  }
+
+  #nextRun(member: Member, cry: Cry, nowMs: number) {
+    const { desk, members, ports } = this.deps;
+    if (desk.book.count({ extra: true }) >= EXTRA_FACTOR * ports.config.sourceConnectionsPerTask) return undefined;
+    return desk.book.starvingRun(cry.pieces, {
+      share: Math.min(SHARES_MAX, members.size),
+      stale: ({ extra, hostId, grantedAtMs }) => extra && hostId !== member.hostId && nowMs - grantedAtMs > STALE_MS,
+    });
+  }
+
+  /** Makes known a holder, or the hosts that reported the pieces. @returns whether the member has somebody new to ask */
+  #introduce(member: Member, cry: Cry): boolean {
+    const { task, graph, idle, ports } = this.deps;
+    const facts = ports.host(member.hostId)?.facts;
+    const isBanned = (hostId: string) => graph.isBanned(hostId, member.hostId);
+    let isNew = facts !== undefined && idle.offer(member.hostId, facts, isBanned) > 0;
+    for (const number of cry.pieces) {
+      const reporterId = task.digests.reporterOf(number);
+      if (reporterId === undefined || reporterId === member.hostId) continue;
+      if (graph.connect(member.hostId, reporterId)) isNew = true;
+    }
+    return isNew;
+  }
+
+  /** Nobody reads now: that passes, unless nobody ever can. */
+  #mayHope(member: Member, cry: Cry, nowMs: number): boolean {
+    const error = this.deps.desk.hopelessness();
+    if (error === null || nowMs - cry.sinceMs < HOPE_MS) return true;
+    this.deps.desk.tellFailed(member, error);
+    return false;
+  }
+}
