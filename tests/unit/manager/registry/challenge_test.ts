@@ -21,6 +21,7 @@ const ROWS: [header: string | null, ...wanted: [scheme: string, parameters: Reco
   }]],
   [`Negotiate, Basic realm="b"`, ["negotiate", {}], ["basic", { realm: "b" }]],
   [`Negotiate YII+/w==, Basic realm="b"`, ["negotiate", {}], ["basic", { realm: "b" }]],
+  [`Negotiate dG9rZW4, Basic realm="b"`, ["negotiate", {}], ["basic", { realm: "b" }]],
   [`Basic,Bearer realm="t"`, ["basic", {}], ["bearer", { realm: "t" }]],
   [`Bearer realm="first",realm="second"`, ["bearer", { realm: "first" }]],
   [`realm="no scheme"`],

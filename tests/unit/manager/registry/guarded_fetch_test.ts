@@ -245,15 +245,17 @@ Deno.test("guarded fetch rejects with the caller's own reason", async () => {
   );
 });
 
-Deno.test("guarded fetch calls an answer cut in the middle a network error", async () => {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const pending = createGuardedFetch(OPEN)(`http://127.0.0.1:${listener.addr.port}/`, request());
-  const connection = await listener.accept();
-  await connection.read(new Uint8Array(4096));
-  await connection.write(new TextEncoder().encode("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"));
-  connection.close();
-  assertEquals((await failure(pending)).code, "network");
-});
+for (const head of ["Content-Length: 10\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\na\r\nhalf", "Content-Le"]) {
+  Deno.test(`guarded fetch calls an answer cut after ${JSON.stringify(head)} a network error`, async () => {
+    using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const pending = createGuardedFetch(OPEN)(`http://127.0.0.1:${listener.addr.port}/`, request());
+    const connection = await listener.accept();
+    await connection.read(new Uint8Array(4096));
+    await connection.write(new TextEncoder().encode(`HTTP/1.1 200 OK\r\n${head}`));
+    connection.close();
+    assertEquals((await failure(pending)).code, "network");
+  });
+}
 
 Deno.test({
   name: "guarded fetch trusts a private authority only when it is given, and only for the name asked",
