@@ -57,7 +57,9 @@ export function canonicalUrl(url: string, filter = ""): string {
  * @example
  * ```ts
  * import { taskId } from "./mod.ts";
+ *
  * const id = taskId("https://example.com/model.bin?Expires=1", { filter: "Expires" });
+ * console.log(id === taskId("https://example.com/model.bin")); // true
  * ```
  */
 export function taskId(url: string, { tag = "", filter = "" }: { tag?: string; filter?: string } = {}): string {
