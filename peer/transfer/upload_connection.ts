@@ -49,9 +49,6 @@ export interface UploadConnectionDeps {
 /** Under a rate limit a chunk takes this long at most, so that no child waits 5 s for its next byte. */
 const CHUNK_S = 0.25;
 const CHUNK_LENGTH_MIN = 4 * 1024;
-/** What is read after a refusal, at most. */
-const DRAIN_LENGTH_MAX = 64 * 1024;
-const DRAIN_MS = 1_000;
 
 export class UploadConnection implements ByteReader, ByteWriter {
   readonly #reader: LineReader;
@@ -217,25 +214,7 @@ export class UploadConnection implements ByteReader, ByteWriter {
       return;
     }
     this.deps.log.debug("Refused a request", { reason: error.message });
-    try {
-      await this.#json(400, { ...toWireError(error) }, false);
-      await this.#drain();
-    } catch {
-      // The other end does not listen.
-    }
-  }
-
-  /** Closing with unread bytes resets the connection, and the answer would be lost with it. */
-  async #drain(): Promise<void> {
-    this.#watchdog.arm(DRAIN_MS);
-    await this.conn.closeWrite();
-    const rest = new Uint8Array(4096);
-    let left = DRAIN_LENGTH_MAX;
-    while (left > 0) {
-      const read = await this.conn.read(rest);
-      if (read === null) return;
-      left -= read;
-    }
+    await this.#json(400, { ...toWireError(error) }, false).catch(() => {});
   }
 
   async #json(status: number, body: Record<string, unknown>, keepAlive: boolean): Promise<void> {

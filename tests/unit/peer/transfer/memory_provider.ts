@@ -24,6 +24,8 @@ export class MemoryProvider implements PieceProvider {
   readonly #tasks = new Map<string, MemoryTask>();
   /** Holdings that were not disposed yet. */
   openCount = 0;
+  /** Holdings that were ever given. */
+  holdCount = 0;
   /** Bytes by host, as the server tells. */
   readonly served = new Map<string, number>();
   /** Awaited before each read: a test may stop a transfer here. */
@@ -64,6 +66,7 @@ export class MemoryProvider implements PieceProvider {
     const task = this.#tasks.get(`${taskId}/${generation}`);
     if (task === undefined) return null;
     this.openCount += 1;
+    this.holdCount += 1;
     return {
       pieces: task.pieces,
       contentLength: task.bytes.length,

@@ -111,26 +111,47 @@ Deno.test("exchange remembers an unknown task and tells of it when it is announc
 Deno.test("exchange misses no announcement while it looks for the task", async () => {
   const provider = new MemoryProvider();
   const gate = Promise.withResolvers<void>();
+  const hold = provider.hold.bind(provider);
   let looks = 0;
-  provider.beforeHold = () => {
+  // The first look finds nothing, and its answer comes after the task began and was announced.
+  provider.hold = async (...place) => {
     looks += 1;
-    return looks === 1 ? gate.promise : undefined;
+    if (looks > 1) return await hold(...place);
+    await gate.promise;
+    return null;
   };
   await using server = serve(provider);
   using talk = await Talk.open(server);
   await talk.subscribe();
   await until(() => looks === 1);
-  const hold = provider.hold.bind(provider);
-  provider.hold = async (...place) => {
-    const holding = await hold(...place);
-    // The task begins after the look and before its answer is used.
-    if (looks === 1) provider.add(patternBytes(100), { pieceLength: 1, held: [4] });
-    return holding;
-  };
-  server.announce(TASK, GENERATION);
   provider.add(patternBytes(100), { pieceLength: 1, held: [4] });
+  server.announce(TASK, GENERATION);
   gate.resolve();
   assertEquals(await talk.hear(), bitmapEvent([4]));
+});
+
+Deno.test("exchange lets go of a task that it finds after it was unsubscribed", async () => {
+  const provider = new MemoryProvider();
+  await using server = serve(provider);
+  using talk = await Talk.open(server);
+  await talk.subscribe();
+  assertEquals(await talk.hear(), UNKNOWN);
+  const gate = Promise.withResolvers<void>();
+  let isLooking = false;
+  provider.beforeHold = () => {
+    isLooking = true;
+    return gate.promise;
+  };
+  provider.add(patternBytes(100), { pieceLength: 1 });
+  server.announce(TASK, GENERATION);
+  await until(() => isLooking);
+  provider.beforeHold = () => {};
+  await talk.say({ type: "unsubscribe", task_id: TASK });
+  // The answer to the next request tells that this one was read.
+  await talk.subscribe("cd".repeat(32));
+  assertEquals((await talk.hear())?.type, "bitmap");
+  gate.resolve();
+  await until(() => provider.holdCount === 1 && provider.openCount === 0);
 });
 
 Deno.test("exchange says gone when a task is dropped, and hears of its return", async () => {
