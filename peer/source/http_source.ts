@@ -28,7 +28,7 @@ import {
   shownUrl,
 } from "./http_request.ts";
 import { NodeTransport } from "./node_transport.ts";
-import { bareHost, type Environment, proxyFor } from "./proxy_env.ts";
+import { bareHost, type Environment, proxyFor, withoutExceptions } from "./proxy_env.ts";
 import { type Lookup, Resolver } from "./resolver.ts";
 import { backoffMs, RETRY_AFTER_MAX_MS, retryAfterMs } from "./retry.ts";
 import type { Source, SourceBody, SourceRequest } from "./source.ts";
@@ -224,7 +224,9 @@ class HttpSource implements Source, AsyncDisposable {
     }
     const addresses = await this.#resolver.resolve(url, signal);
     if (isTls && !insecure && allowPrivateNetworks) return [{ transport: this.#fetch, address: null, isDirect: true }];
-    return addresses.map((address) => ({ transport: isTls ? this.#node : this.#fetch, address, isDirect: true }));
+    // NO_PROXY excepts a name: fetch, given an address in its place, would take the proxy after all.
+    const transport = isTls || proxyFor(url, withoutExceptions(this.#env)) !== null ? this.#node : this.#fetch;
+    return addresses.map((address) => ({ transport, address, isDirect: true }));
   }
 
   async #send(
@@ -269,7 +271,10 @@ class HttpSource implements Source, AsyncDisposable {
     const connectMs = Math.min(this.#connectTimeoutMs, this.#idleTimeoutMs);
     await clock.sleep(connectMs, done);
     // fetch does not tell when it is connected: a host that is only slow to answer is told apart by connecting again.
-    if (route?.isDirect && !await takesConnections(route.address ?? bareHost(url), portOf(url), done)) {
+    const to = { hostname: route?.address ?? bareHost(url), port: portOf(url) };
+    if (
+      route?.isDirect && !await takesConnections(to, { clock, withinMs: Math.min(connectMs, PROBE_TIMEOUT_MS), done })
+    ) {
       done.throwIfAborted();
       const text = `Cannot reach ${hostAndPort(url)}: no connection within ${connectMs / 1000} s`;
       return abort.abort(new LacewingError("timeout", text));
@@ -295,12 +300,19 @@ function withoutBody(answer: TransportAnswer): TransportAnswer {
   };
 }
 
-async function takesConnections(hostname: string, port: number, signal: AbortSignal): Promise<boolean> {
+async function takesConnections(
+  to: { hostname: string; port: number },
+  { clock, withinMs, done }: { clock: Clock; withinMs: number; done: AbortSignal },
+): Promise<boolean> {
+  const limit = new AbortController();
+  const timer = clock.sleep(withinMs, AbortSignal.any([done, limit.signal])).catch(() => {}).then(() => limit.abort());
   try {
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(PROBE_TIMEOUT_MS)]);
-    (await Deno.connect({ hostname, port, signal: limit })).close();
+    (await Deno.connect({ ...to, signal: limit.signal })).close();
     return true;
   } catch {
     return false;
+  } finally {
+    limit.abort();
+    await timer;
   }
 }

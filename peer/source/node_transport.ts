@@ -1,11 +1,11 @@
 /**
- * The transport on `node:https`: connects to the given address while TLS
- * checks the certificate for the URL's name, and can leave a certificate
- * unchecked where the configuration says `insecure`. Slower than fetch, and
- * without the environment's proxies.
+ * The transport on `node:http` and `node:https`: connects to the given address
+ * while TLS checks the certificate for the URL's name, can leave a certificate
+ * unchecked where the configuration says `insecure`, and never uses the
+ * environment's proxies. Slower than fetch.
  */
-import { Agent, request as startRequest } from "node:https";
-import type { IncomingMessage } from "node:http";
+import * as http from "node:http";
+import * as https from "node:https";
 import { rootCertificates } from "node:tls";
 import { LacewingError } from "../core/errors.ts";
 import { portOf } from "./http_request.ts";
@@ -13,7 +13,8 @@ import { bareHost } from "./proxy_env.ts";
 import { reachError, type Transport, type TransportAnswer, type TransportRequest } from "./transport.ts";
 
 export class NodeTransport implements Transport {
-  readonly #agent = new Agent({ keepAlive: true });
+  readonly #plainAgent = new http.Agent({ keepAlive: true });
+  readonly #tlsAgent = new https.Agent({ keepAlive: true });
   readonly #trust: { ca?: string[]; rejectUnauthorized: boolean };
 
   constructor({ caCerts, insecure }: { caCerts: readonly string[]; insecure: boolean }) {
@@ -25,15 +26,15 @@ export class NodeTransport implements Transport {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       const host = bareHost(url);
-      const request = startRequest({
-        agent: this.#agent,
-        ...this.#trust,
+      const options = {
         host: address ?? host,
-        servername: host,
         port: portOf(url),
         path: url.pathname + url.search,
         headers: { host: url.host, ...grouped(headers) },
-      });
+      };
+      const request = url.protocol === "http:"
+        ? http.request({ ...options, agent: this.#plainAgent })
+        : https.request({ ...options, agent: this.#tlsAgent, ...this.#trust, servername: host });
       const onAbort = () => request.destroy();
       signal.addEventListener("abort", onAbort, { once: true });
       request.once("response", (message) => resolve(new NodeAnswer(message, { url, signal, onAbort })));
@@ -47,19 +48,20 @@ export class NodeTransport implements Transport {
   }
 
   close(): void {
-    this.#agent.destroy();
+    this.#plainAgent.destroy();
+    this.#tlsAgent.destroy();
   }
 }
 
 class NodeAnswer implements TransportAnswer {
   readonly status: number;
   readonly headers: Headers;
-  readonly #message: IncomingMessage;
+  readonly #message: http.IncomingMessage;
   readonly #chunks: AsyncIterator<Uint8Array>;
   readonly #context: { url: URL; signal: AbortSignal; onAbort: () => void };
   #ended = false;
 
-  constructor(message: IncomingMessage, context: { url: URL; signal: AbortSignal; onAbort: () => void }) {
+  constructor(message: http.IncomingMessage, context: { url: URL; signal: AbortSignal; onAbort: () => void }) {
     this.status = message.statusCode ?? 0;
     this.headers = new Headers();
     for (let at = 0; at + 1 < message.rawHeaders.length; at += 2) {

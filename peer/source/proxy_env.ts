@@ -17,6 +17,11 @@ export function proxyFor(url: URL, env: Environment): string | null {
   return exceptions.some((exception) => covers(exception, bareHost(url))) ? null : proxy;
 }
 
+/** The same environment as if no host were excepted from its proxies. */
+export function withoutExceptions(env: Environment): Environment {
+  return (name) => /^no_proxy$/i.test(name) ? undefined : env(name);
+}
+
 /** A URL's host without port, and without the brackets of IPv6. */
 export function bareHost(url: URL): string {
   return url.hostname.replace(/^\[(.*)\]$/, "$1");

@@ -1,7 +1,7 @@
 /**
  * The port below the HTTP source: sends one request and gives the answer's
  * bytes as they are on the wire, undecoded; follows nothing, retries nothing.
- * Two ways stand behind it: fetch (fast), and `node:https` where fetch cannot
+ * Two ways stand behind it: fetch (fast), and `node:http` where fetch cannot
  * do what is asked (a pinned address under TLS, an unverified certificate).
  */
 import { LacewingError } from "../core/errors.ts";
