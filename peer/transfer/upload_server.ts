@@ -2,7 +2,7 @@
  * The upload port: serves pieces to neighbours and tells them what this host
  * has. Raw TCP with an HTTP/1.1 of its own (`UploadConnection`), because a
  * buffer may then be reused as soon as a write resolves, which bodies given to
- * `Deno.serve` do not allow: 0.55 CPU seconds per GB (loopback, 4 children).
+ * `Deno.serve` do not allow: 0.55 CPU seconds per GB (loopback, 4 connections).
  *
  * Keeps: bounded connections, slots, waiting requests and buffers. Never sends
  * a byte of a piece that its provider does not call valid.
