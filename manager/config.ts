@@ -20,6 +20,11 @@ function listenAddress() {
   );
 }
 
+/** A duration that must not be shorter than what it is measured with. */
+function atLeastASecond() {
+  return duration().refine((ms) => ms >= 1000, "want at least 1s");
+}
+
 export const managerConfig = z.strictObject({
   server: section({
     listen: listenAddress().default("127.0.0.1:8080").describe(
@@ -43,7 +48,7 @@ export const managerConfig = z.strictObject({
     joinToken: z.string().max(4096).default("").describe("What hosts show to join; needed on any address but loopback"),
   }),
   job: section({
-    timeout: duration().default(3_600_000).describe("For jobs that name none"),
+    timeout: atLeastASecond().default(3_600_000).describe("For jobs that name none"),
     concurrentTasks: z.number().int().min(1).max(1000).default(50).describe("Tasks of one job that run at once"),
     retries: z.number().int().min(0).max(100).default(3).describe("Further tries of what may pass"),
     keep: duration().default(7 * DAY_MS).describe("How long the records of ended jobs are kept"),
@@ -56,7 +61,7 @@ export const managerConfig = z.strictObject({
     sourceConnectionsPerTask: z.number().int().min(1).max(64).default(4).describe(
       "Hosts that read one content's origin at once",
     ),
-    hostTimeout: duration().default(10_000).describe("Silence after which a host counts as gone"),
+    hostTimeout: atLeastASecond().default(10_000).describe("Silence after which a host counts as gone"),
   }),
 });
 
