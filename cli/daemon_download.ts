@@ -3,7 +3,7 @@
  * the result with this user's own rights: the daemon's file by link or copy,
  * else the bytes themselves.
  */
-import { formatDigest } from "../peer/core/digest.ts";
+import { formatDigest } from "../peer/core/digest_text.ts";
 import { formatRange } from "../peer/core/range.ts";
 import type { DownloadStats } from "../peer/core/wire/ipc.ts";
 import type { DaemonConnection, DownloadOptions, DownloadOrder } from "../peer/ipc/client.ts";

@@ -2,8 +2,9 @@
  * Where the bytes of a download go: a file with its name at the end, or stdout
  * as they come. Checks the digest of exactly what is delivered.
  */
-import { type Digest, formatDigest, startDigest } from "../peer/core/digest.ts";
+import { type Digest, formatDigest } from "../peer/core/digest_text.ts";
 import { LacewingError } from "../peer/core/errors.ts";
+import type { Hash } from "node:crypto";
 import type { ByteRange } from "../peer/core/piece.ts";
 import { writeAll } from "../peer/core/wire/json_lines.ts";
 import type { OutputFile } from "./output_file.ts";
@@ -17,7 +18,7 @@ export interface DeliveryOptions {
 }
 
 export class Delivery {
-  #hash: ReturnType<typeof startDigest> | null = null;
+  #hash: Hash | null = null;
   #written = 0;
 
   constructor(private readonly options: DeliveryOptions) {}
@@ -46,6 +47,7 @@ export class Delivery {
    */
   async writeAll(next: () => Promise<Uint8Array | null>, onWritten?: (done: number) => void): Promise<number> {
     const { output, signal } = this.options;
+    await this.#startDigest();
     const follow = (bytes: Uint8Array) => {
       this.#follow(bytes);
       onWritten?.(this.#written);
@@ -76,6 +78,7 @@ export class Delivery {
     if (output === null) throw new TypeError("stdout takes no file");
     // The daemon has checked the digest of a whole content.
     if (part === null) return await output.takeFile(path);
+    await this.#startDigest();
     const follow = (bytes: Uint8Array) => this.#follow(bytes);
     if (!await output.takeRange(path, { range: part, follow, signal })) return false;
     this.#checkDigest();
@@ -88,16 +91,23 @@ export class Delivery {
     await this.options.output?.commit(length);
   }
 
-  #follow(bytes: Uint8Array): void {
+  /** Hashing is loaded only where there is something to check. */
+  async #startDigest(): Promise<void> {
     const { digest } = this.options;
-    if (digest !== null) (this.#hash ??= startDigest(digest.algorithm)).update(bytes);
+    if (digest === null) return;
+    const { startDigest } = await import("../peer/core/digest.ts");
+    this.#hash = startDigest(digest.algorithm);
+  }
+
+  #follow(bytes: Uint8Array): void {
+    this.#hash?.update(bytes);
     this.#written += bytes.length;
   }
 
   #checkDigest(): void {
     const { digest } = this.options;
-    if (digest === null) return;
-    const hex = (this.#hash ?? startDigest(digest.algorithm)).digest("hex");
+    if (digest === null || this.#hash === null) return;
+    const hex = this.#hash.digest("hex");
     if (hex === digest.hex) return;
     throw new LacewingError(
       "digest_mismatch",

@@ -5,7 +5,6 @@
  *
  * The final name is replaced itself: a symbolic link there is not followed.
  */
-import { access, constants } from "node:fs/promises";
 import { type ErrorCode, LacewingError } from "../peer/core/errors.ts";
 import type { ByteRange } from "../peer/core/piece.ts";
 import { writeAll } from "../peer/core/wire/json_lines.ts";
@@ -44,10 +43,11 @@ export class OutputFile implements Disposable {
       throw new OutputError("file", `Cannot write ${path}: it is ${kind}; ${advice}`);
     }
     await attempt(`make folder ${folder}`, () => Deno.mkdir(folder, { recursive: true }));
-    // Found out now, not after hours of downloading.
-    await attempt(`write into ${folder}`, () => access(folder, constants.W_OK | constants.X_OK));
     const random = crypto.getRandomValues(new Uint8Array(6)).toHex();
-    return new OutputFile(path, `${folder === "/" ? "" : folder}/${temporaryName(base, random)}`);
+    const output = new OutputFile(path, `${folder === "/" ? "" : folder}/${temporaryName(base, random)}`);
+    // What hinders writing is found out now, not after hours of downloading.
+    await output.#create().then((file) => file.close());
+    return output;
   }
 
   /**
@@ -56,6 +56,7 @@ export class OutputFile implements Disposable {
    * @returns false when this user cannot read it: then the bytes must come another way
    */
   async takeFile(source: string): Promise<boolean> {
+    this.discard();
     this.#mayExist = true;
     try {
       await Deno.link(source, this.#temporary);
@@ -94,8 +95,8 @@ export class OutputFile implements Disposable {
 
   /** Writes the bytes that `next` gives until it gives null. @returns how many */
   async write(next: () => Promise<Uint8Array | null>, follow?: ByteFollower): Promise<number> {
-    this.#mayExist = true;
-    using file = await this.#attempt(() => Deno.open(this.#temporary, { write: true, createNew: true, mode: 0o666 }));
+    this.discard();
+    using file = await this.#create();
     let written = 0;
     for (let bytes = await next(); bytes !== null; bytes = await next()) {
       follow?.(bytes);
@@ -135,6 +136,12 @@ export class OutputFile implements Disposable {
 
   [Symbol.dispose](): void {
     this.discard();
+  }
+
+  async #create(): Promise<Deno.FsFile> {
+    const file = await this.#attempt(() => Deno.open(this.#temporary, { write: true, createNew: true, mode: 0o666 }));
+    this.#mayExist = true;
+    return file;
   }
 
   #attempt<T>(action: () => Promise<T>): Promise<T> {

@@ -3,7 +3,7 @@
  * by the rule of its kind and held to the bounds of the wire (peer/core/wire/ipc.ts).
  * Pure: nothing is looked up on this machine.
  */
-import { type Digest, parseDigest } from "../peer/core/digest.ts";
+import { type Digest, parseDigest } from "../peer/core/digest_text.ts";
 import { LacewingError } from "../peer/core/errors.ts";
 import { parseRange, type RangeSpec } from "../peer/core/range.ts";
 import { parseByteSize, parseDuration } from "../peer/core/units.ts";

@@ -3,7 +3,7 @@
  * none runs, and goes to the origin itself where there can be none or where it
  * fails. The output gets its name only when every byte is there and checked.
  */
-import { formatDigest } from "../../peer/core/digest.ts";
+import { formatDigest } from "../../peer/core/digest_text.ts";
 import { type ErrorCode, LacewingError } from "../../peer/core/errors.ts";
 import type { Logger } from "../../peer/core/log.ts";
 import { machineFacts } from "../../peer/core/machine.ts";

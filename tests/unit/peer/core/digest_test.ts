@@ -1,3 +1,4 @@
+// covers: peer/core/digest_text.ts
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import fc from "fast-check";
 import { digestInUrl, formatDigest, parseDigest, sha256Hex, startDigest } from "../../../../peer/core/digest.ts";
