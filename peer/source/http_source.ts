@@ -13,6 +13,7 @@
 import type { Clock, Random } from "../core/clock.ts";
 import { LacewingError } from "../core/errors.ts";
 import { type Logger, silentLogger } from "../core/log.ts";
+import { machineFacts } from "../core/machine.ts";
 import { VERSION } from "../core/version.ts";
 import { FetchTransport } from "./fetch_transport.ts";
 import { isPassing, readAnswer } from "./http_answer.ts";
@@ -111,7 +112,7 @@ class HttpSource implements Source, AsyncDisposable {
     this.#options = options;
     this.#log = log;
     this.#now = now;
-    this.#env = options.env ?? ((name) => Deno.env.get(name));
+    this.#env = options.env ?? machineFacts().env;
     this.#resolver = new Resolver({ clock, ...(lookup === undefined ? {} : { lookup }) }, config);
     this.#fetch = new FetchTransport(config);
     this.#node = new NodeTransport(config);
