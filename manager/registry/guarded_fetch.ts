@@ -123,7 +123,6 @@ async function ask(hop: Hop, limits: Limits, guard: Guard): Promise<GuardedRespo
 async function allowedAddresses(url: URL, signal: AbortSignal, guard: Guard): Promise<readonly string[]> {
   const hostname = bareHost(url);
   const all = await addressesOf(hostname, signal, guard).catch((error) => {
-    signal.throwIfAborted();
     throw connectionError(error, `Cannot read ${shown(url)}: cannot resolve ${hostname}`);
   });
   const refusals = all.map((address) => addressRefusal(address, guard));
