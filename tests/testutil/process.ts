@@ -28,6 +28,8 @@ export interface DaemonOptions extends SpawnOptions {
   clusterId?: number;
 }
 
+const HOSTS_TIMEOUT_MS = 20_000;
+
 /** Arguments of `deno` that run one of the project's entries under the import map in use. */
 export function denoRun(entry: string): string[] {
   return ["run", "-A", ...denoFlags(mapInUse()), `${projectRoot()}/${entry}`];
@@ -174,6 +176,19 @@ export class ManagerProcess extends ServerProcess {
     const text = await response.text();
     const isJson = response.headers.get("content-type")?.includes("json") ?? false;
     return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  }
+
+  /** Resolves when so many hosts are there: a daemon serves before its scheduler knows it. */
+  async hosts(count: number): Promise<void> {
+    const deadlineMs = performance.now() + HOSTS_TIMEOUT_MS;
+    while (true) {
+      const { body } = await this.api("GET", "/api/v1/peers");
+      if (Array.isArray(body) && body.length >= count) return;
+      if (performance.now() > deadlineMs) {
+        throw new Error(`${count} hosts are wanted, there are: ${JSON.stringify(body)}`);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
   }
 
   protected override command() {
