@@ -42,6 +42,7 @@ for (
         }
         const total = [...IMAGE.blobs.values()].reduce((sum, { bytes }) => sum + bytes.length, 0);
         assertEquals(registry.sent.blobs, total);
+        assertEquals(registry.bytesSent(), total + registry.sent.manifests);
       } finally {
         await Deno.remove(folder, { recursive: true });
       }

@@ -95,6 +95,11 @@ export class SmallRegistry implements AsyncDisposable {
     return `${this.url}/v2/${name}/blobs/${digest}`;
   }
 
+  /** Body bytes of manifests and blobs handed to the network so far. */
+  bytesSent(): number {
+    return this.sent.manifests + this.sent.blobs;
+  }
+
   /** Serves an image under a name and tag. */
   add(image: TestImage, { name, tag }: { name: string; tag: string }): void {
     for (const blob of image.manifests.values()) this.addManifest(name, blob);
