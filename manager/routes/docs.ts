@@ -1,15 +1,22 @@
 /**
- * Swagger UI at `/docs`, from the files of its npm package on this machine:
- * nothing is loaded from elsewhere. Where the package's files are not part of
- * the program (a single-file bundle), it says so and names `/openapi.json`.
+ * Swagger UI at `/docs`. Its files are imported as text, so that they are part
+ * of bundles and executables, and read when somebody first asks: nothing is
+ * loaded from elsewhere.
  */
 import type { Context } from "hono";
 import { LacewingError } from "../../peer/core/errors.ts";
 
-const CONTENT_TYPES: Record<string, string> = {
-  "swagger-ui.css": "text/css; charset=utf-8",
-  "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
-  "favicon-32x32.png": "image/png",
+/** What the page loads: content type and the way to the text. */
+const FILES: Record<string, readonly [string, () => Promise<string>]> = {
+  "swagger-ui.css": [
+    "text/css; charset=utf-8",
+    async () => (await import("swagger-ui-dist/swagger-ui.css", { with: { type: "text" } })).default,
+  ],
+  "swagger-ui-bundle.js": [
+    "text/javascript; charset=utf-8",
+    async () => (await import("swagger-ui-dist/swagger-ui-bundle.js", { with: { type: "text" } })).default,
+  ],
+  "start.js": ["text/javascript; charset=utf-8", () => Promise.resolve(START)],
 };
 
 /** Relative names, so that it works below any prefix of a reverse proxy. */
@@ -19,7 +26,7 @@ const PAGE = `<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Lacewing manager API</title>
-<link rel="icon" type="image/png" href="docs/favicon-32x32.png">
+<link rel="icon" href="data:,">
 <link rel="stylesheet" href="docs/swagger-ui.css">
 </head>
 <body>
@@ -36,23 +43,8 @@ const POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 's
 export async function serveDocs(c: Context, file: string): Promise<Response> {
   c.header("Content-Security-Policy", POLICY);
   if (file === "") return c.html(PAGE);
-  if (file === "start.js") return c.body(START, 200, { "Content-Type": "text/javascript; charset=utf-8" });
-  const contentType = CONTENT_TYPES[file];
-  if (contentType === undefined) {
-    throw new LacewingError("not_found", `Cannot find /docs/${file}: the page has no such file`);
-  }
-  return c.body(await packageFile(file), 200, { "Content-Type": contentType, "Cache-Control": "max-age=3600" });
-}
-
-async function packageFile(name: string): Promise<Uint8Array<ArrayBuffer>> {
-  try {
-    const { default: folder } = await import("swagger-ui-dist/absolute-path.js");
-    return await Deno.readFile(`${folder()}/${name}`);
-  } catch (cause) {
-    throw new LacewingError(
-      "unavailable",
-      "Cannot show the page: Swagger UI's files are not part of this executable; /openapi.json has the description",
-      { cause },
-    );
-  }
+  const known = Object.hasOwn(FILES, file) ? FILES[file] : undefined;
+  if (known === undefined) throw new LacewingError("not_found", `Cannot find /docs/${file}: the page has no such file`);
+  const [contentType, read] = known;
+  return c.body(await read(), 200, { "Content-Type": contentType, "Cache-Control": "max-age=3600" });
 }
