@@ -1,6 +1,6 @@
 /** The client with a daemon: one that runs, one that it starts, one that dies. */
 import { assert, assertEquals } from "@std/assert";
-import { Child } from "../testutil/child.ts";
+import { Child, type ChildResult } from "../testutil/child.ts";
 import { fileDigest } from "../testutil/content.ts";
 import { type OriginContent, startOrigin } from "../testutil/origin.ts";
 import { Place } from "../testutil/place.ts";
@@ -19,14 +19,28 @@ function ownDaemon(place: Place): string[] {
   ];
 }
 
-/** Ends the daemon that holds the place's work home. */
-async function endDaemon(place: Place): Promise<void> {
-  const pid = Number((await Deno.readTextFile(place.path("home/daemon.lock")).catch(() => "")).trim());
-  if (!Number.isInteger(pid) || pid <= 1) return;
+/** A place whose daemons are ended with it: every one that a client has told of, also those that came too late. */
+class DaemonPlace extends Place {
+  readonly #pids = new Set<number>();
+
+  /** Runs the client, which may start a daemon. */
+  async client(...args: string[]): Promise<ChildResult> {
+    const result = await runClient([...args, ...ownDaemon(this)]);
+    const [, pid] = /started as process (\d+)\n/.exec(result.stderr) ?? [];
+    if (pid !== undefined) this.#pids.add(Number(pid));
+    return result;
+  }
+
+  override async [Symbol.asyncDispose](): Promise<void> {
+    for (const pid of this.#pids) await end(pid);
+    await super[Symbol.asyncDispose]();
+  }
+}
+
+async function end(pid: number): Promise<void> {
   try {
     Deno.kill(pid, "SIGTERM");
-    while (true) {
-      Deno.kill(pid, 0 as unknown as Deno.Signal);
+    while (!(await Deno.readTextFile(`/proc/${pid}/stat`)).includes(") Z ")) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
   } catch {
@@ -36,38 +50,29 @@ async function endDaemon(place: Place): Promise<void> {
 
 Deno.test("client starts a daemon where none runs, and the next client finds it with the content", async () => {
   await using origin = startOrigin();
-  await using place = new Place();
+  await using place = new DaemonPlace();
   const url = origin.put("/f", { size: SIZE });
-  try {
-    const first = await runClient([url, "-O", place.path("out/1"), ...ownDaemon(place)]);
-    assertEquals(first.code, 0, first.stderr);
-    const [, pid] = /started as process (\d+)\n/.exec(first.stderr) ?? [];
-    const session = (await Deno.readTextFile(`/proc/${pid}/stat`)).split(") ")[1]!.split(" ")[3];
-    assertEquals(session, pid, "the daemon has its own session");
-    const second = await runClient([url, "-O", place.path("out/2"), ...ownDaemon(place)]);
-    assert(second.stderr.includes("976.6 KiB from this host") && !second.stderr.includes("started"), second.stderr);
-    for (const name of ["out/1", "out/2"]) assertEquals(await fileDigest(place.path(name)), origin.digest("/f"));
-    assertEquals(origin.bytesSent("/f"), SIZE);
-    assert((await Deno.readTextFile(place.path("log/core.log"))).includes('"room":"client"'));
-  } finally {
-    await endDaemon(place);
-  }
+  const first = await place.client(url, "-O", place.path("out/1"));
+  assertEquals(first.code, 0, first.stderr);
+  const [, pid] = /started as process (\d+)\n/.exec(first.stderr) ?? [];
+  const session = (await Deno.readTextFile(`/proc/${pid}/stat`)).split(") ")[1]!.split(" ")[3];
+  assertEquals(session, pid, "the daemon has its own session");
+  const second = await place.client(url, "-O", place.path("out/2"));
+  assert(second.stderr.includes("976.6 KiB from this host") && !second.stderr.includes("started"), second.stderr);
+  for (const name of ["out/1", "out/2"]) assertEquals(await fileDigest(place.path(name)), origin.digest("/f"));
+  assertEquals(origin.bytesSent("/f"), SIZE);
+  assert((await Deno.readTextFile(place.path("log/core.log"))).includes('"room":"client"'));
 });
 
 Deno.test("clients that come at once share the one daemon that comes up", async () => {
   await using origin = startOrigin();
-  await using place = new Place();
+  await using place = new DaemonPlace();
   const url = origin.put("/f", { size: SIZE });
-  try {
-    const flags = ownDaemon(place);
-    const results = await Promise.all([1, 2, 3].map((n) => runClient([url, "-O", place.path(`out/${n}`), ...flags])));
-    for (const { code, stderr } of results) {
-      assertEquals([code, stderr.includes("without a daemon")], [0, false], stderr);
-    }
-    assertEquals(origin.bytesSent("/f"), SIZE);
-  } finally {
-    await endDaemon(place);
+  const results = await Promise.all([1, 2, 3].map((n) => place.client(url, "-O", place.path(`out/${n}`))));
+  for (const { code, stderr } of results) {
+    assertEquals([code, stderr.includes("without a daemon")], [0, false], stderr);
   }
+  assertEquals(origin.bytesSent("/f"), SIZE);
 });
 
 const FAULTS: [string, OriginContent, string[], number][] = [
