@@ -42,12 +42,6 @@ export interface RunningManager extends AsyncDisposable {
  * Starts a manager.
  *
  * @throws {LacewingError} `config_invalid`, `already_running` when another one has the work home or the address, `file`
- * @example
- * ```ts ignore
- * import { loadManagerConfig, startManager } from "./mod.ts";
- * await using manager = await startManager(config, { log });
- * console.log(manager.http);
- * ```
  */
 export async function startManager(config: ManagerConfig, options: ManagerOptions): Promise<RunningManager> {
   checkConfig(config);

@@ -55,7 +55,7 @@ export class Authenticator {
     if (token === undefined) {
       throw new LacewingError(
         "unauthorized",
-        "Cannot let you in: want a token in the header Authorization: Bearer TOKEN",
+        "Cannot let you in: want a bearer token in the Authorization header",
       );
     }
     const caller = await this.#callerOf(sha256Hex(token));

@@ -113,14 +113,18 @@ const outer = {
 const jobRequestUnion = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("preheat"),
-    args: z.discriminatedUnion("type", [imageArgs, fileArgs], { error: 'want type "image" or "file"' }),
+    args: z.discriminatedUnion("type", [imageArgs, fileArgs], {
+      error: ({ input }) => isObject(input) ? 'want type "image" or "file"' : "want an object",
+    }),
     ...outer,
   }).openapi("PreheatJobRequest"),
   z.strictObject({ type: z.literal("get_task"), args: taskArgs, ...outer }).openapi("GetTaskJobRequest"),
   z.strictObject({ type: z.literal("delete_task"), args: taskArgs, ...outer }).openapi("DeleteTaskJobRequest"),
   z.strictObject({ type: z.literal("sync_peers"), args: z.strictObject(common).default({}), ...outer })
     .openapi("SyncPeersJobRequest"),
-], { error: "want type preheat, get_task, delete_task or sync_peers" });
+], {
+  error: ({ input }) => isObject(input) ? "want preheat, get_task, delete_task or sync_peers" : "want an object",
+});
 
 export const jobRequest = jobRequestUnion.superRefine((body, context) => {
   for (const [key, message] of contradictions(body)) {
@@ -149,6 +153,10 @@ function* contradictions(body: z.output<typeof jobRequestUnion>): Iterable<[stri
   } else if ((body.args.task_id === undefined) === (body.args.url === undefined)) {
     yield ["url", "want either task_id or url"];
   }
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function agree(a: unknown, b: unknown): boolean {

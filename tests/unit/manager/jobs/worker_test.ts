@@ -177,6 +177,28 @@ Deno.test("a job goes on after its worker died, and runs only what was undone", 
   }
 });
 
+Deno.test("a job that goes on does not ask the registry again: a tag that moved meanwhile does not mix two images", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const path = `${folder}/manager.db`;
+    const first = await openBench({ path });
+    first.schedulers.hostList = [host("a")];
+    const layer = item("http://registry.example.com/l1", { headers: { authorization: "Bearer kept" } });
+    first.resolver.answer = () => ({ items: [layer], skipped: [] });
+    first.schedulers.answer = forever;
+    const id = await first.create(imageJob());
+    await first[Symbol.asyncDispose]();
+    await using second = await openBench({ path });
+    second.schedulers.hostList = [host("a")];
+    await second.clock.advance(1000);
+    assertEquals((await second.service.get(id)).status, "SUCCESS");
+    assertEquals(second.resolver.requests.length, 0);
+    assertEquals(second.schedulers.orders[0]?.task.headers, layer.headers);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
 Deno.test("a clean stop leaves the job pending and free at once", async () => {
   const folder = await Deno.makeTempDir();
   try {
