@@ -40,7 +40,6 @@ export class Engine implements SwarmListener {
   #session: Session | null = null;
   #stored: StoredTask | null = null;
   #queue: Promise<void> = Promise.resolve();
-  /** Whether the scheduler has answered, and answers still. */
   #managed = false;
   #down = false;
   #opened = false;
@@ -57,14 +56,8 @@ export class Engine implements SwarmListener {
     private readonly hooks: { after: Promise<void> | undefined; onClosed: () => void },
   ) {
     this.#limiter = new RateLimiter(deps.clock, config.perTaskRateLimit);
-    this.#context = {
-      deps,
-      config,
-      spec,
-      limiter: this.#limiter,
-      requests: this.#requests,
-      membership: () => this.#membership,
-    };
+    const membership = () => this.#membership;
+    this.#context = { deps, config, spec, limiter: this.#limiter, requests: this.#requests, membership };
     this.#verifications = new Verifications(this.#stop.signal, (session, error) => {
       if (session === this.#session) this.#fail(error, { drop: true });
     });
@@ -128,7 +121,7 @@ export class Engine implements SwarmListener {
       this.#changeNeighbours(neighbours, gone);
       if (meta !== null) await this.#useMeta(meta);
       this.#session?.setManaged(true);
-      if (!this.#requests.canSource && neighbours.length === 0 && this.#session?.isComplete !== true) {
+      if (this.#isStuck) {
         this.#fail(noHolder(this.spec.url, "no host of the cluster has it"));
       }
       if (this.#session?.isComplete) this.#membership?.complete(this.#session.meta.generation);
@@ -187,7 +180,7 @@ export class Engine implements SwarmListener {
       this.#down = true;
       if (this.#session === null && this.#stored !== null) await this.#begin(this.#stored);
       this.#session?.setManaged(false);
-      if (this.#session?.isComplete || this.#failure !== undefined) return;
+      if (this.#session?.isComplete || this.#failure !== undefined || this.#requests.size === 0) return;
       if (!this.#requests.canSource || !this.config.autoBackSource) {
         if (this.#neighbours.size > 0 && this.#session !== null) return;
         return this.#fail(noHolder(this.spec.url, "no scheduler answers and no neighbour is known"));
@@ -331,19 +324,25 @@ export class Engine implements SwarmListener {
     for (const hostId of remove) this.#neighbours.delete(hostId);
     for (const neighbour of add) this.#neighbours.set(neighbour.host_id, neighbour);
     this.#session?.neighbours(add, remove);
-    const stuck = this.#managed && !this.#requests.canSource && this.#neighbours.size === 0 &&
-      this.#session?.isComplete !== true;
-    if (stuck && remove.length > 0) {
+    if (this.#isStuck && remove.length > 0) {
       this.#fail(noHolder(this.spec.url, "the last host that has it is gone"));
     }
+  }
+
+  /** Whether somebody waits, nobody around has the content, and the origin must not be read. */
+  get #isStuck(): boolean {
+    if (!this.#managed || this.#requests.size === 0 || this.#requests.canSource) return false;
+    return this.#neighbours.size === 0 && this.#session?.isComplete !== true;
   }
 
   #remove(run: Run): void {
     if (!this.#requests.delete(run)) return;
     this.#limiter.setRate(this.#requests.rate(this.config.perTaskRateLimit));
     if (this.#requests.size > 0) return;
-    if (this.#session?.isComplete && this.#failure === undefined) this.#lingerIfUnused();
-    else void this.close();
+    const isUseful = this.#session?.isComplete || run.hasSucceeded;
+    if (!isUseful || this.#failure !== undefined) return void this.close();
+    this.#membership?.update();
+    this.#lingerIfUnused();
   }
 
   #lingerIfUnused(): void {

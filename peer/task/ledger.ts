@@ -11,7 +11,8 @@ import type { PiecePicker } from "./piece_picker.ts";
 /** Where a piece's bytes came from. */
 export type PieceOrigin = { readonly kind: "source" } | { readonly kind: "peer"; readonly hostId: string };
 
-export type Verdict = "held" | "waiting" | "wrong";
+/** `useless`: nobody will tell the digest of this piece. */
+export type Verdict = "held" | "waiting" | "wrong" | "useless";
 
 export interface LedgerEvents {
   /** The piece is valid on disk now. */
@@ -23,6 +24,7 @@ export interface LedgerEvents {
 export class Ledger {
   readonly #digests: (string | undefined)[];
   readonly #waiting = new Map<number, { sha256: string; hostId: string }>();
+  #knownOnly = false;
 
   constructor(
     readonly store: StoredTask,
@@ -64,6 +66,7 @@ export class Ledger {
     const known = this.#digests[number];
     if (origin.kind === "source" && known === undefined) this.#digests[number] = sha256;
     else if (known === undefined && origin.kind === "peer") {
+      if (this.#knownOnly) return "useless";
       this.#waiting.set(number, { sha256, hostId: origin.hostId });
       this.picker.pending(number, origin.hostId);
       return "waiting";
@@ -72,8 +75,10 @@ export class Ledger {
     return "held";
   }
 
-  /** Gives up the bytes that wait for a digest: nobody will tell it any more. */
-  dropWaiting(): void {
+  /** Whether no scheduler will tell further digests: then the bytes that wait for one are given up. */
+  setKnownOnly(knownOnly: boolean): void {
+    this.#knownOnly = knownOnly;
+    if (!knownOnly) return;
     for (const number of this.#waiting.keys()) this.picker.missing(number);
     this.#waiting.clear();
   }

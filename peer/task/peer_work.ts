@@ -40,6 +40,8 @@ export interface PeerWorkOptions {
   readonly onWrong: (number: number, hostId: string) => void;
   /** Bytes came from a neighbour that are of no use: the end game's loser, a wrong piece. */
   readonly onWasted: (bytes: number) => void;
+  /** A request has ended, one way or the other: its piece may be free for others. */
+  readonly onSettled: () => void;
   /** This host itself cannot go on: its disk is full or broken. */
   readonly onFatal: (error: LacewingError) => void;
 }
@@ -196,6 +198,7 @@ export class PeerWork {
       flights?.delete(hostId);
       if (flights?.size === 0) this.#flights.delete(picked.number);
       this.pump();
+      this.options.onSettled();
     });
     const flights = this.#flights.get(picked.number) ?? new Map<string, Flight>();
     flights.set(hostId, { controller, done });
@@ -265,10 +268,9 @@ export class PeerWork {
       if (picker.isHeld(number)) return this.options.onWasted(length);
       await ledger.store.write(memory, offset);
     }
-    if (ledger.accept(number, sha256, { kind: "peer", hostId }) === "wrong") {
-      this.options.onWasted(length);
-      this.options.onWrong(number, hostId);
-    }
+    const verdict = ledger.accept(number, sha256, { kind: "peer", hostId });
+    if (verdict === "wrong" || verdict === "useless") this.options.onWasted(length);
+    if (verdict === "wrong") this.options.onWrong(number, hostId);
   }
 
   #succeeded(state: NeighbourState): void {

@@ -39,6 +39,7 @@ export class Run implements TaskRun {
   #handedOut = false;
   #notifyQueued = false;
   #isSettled = false;
+  #hasSucceeded = false;
 
   constructor(
     readonly taskId: string,
@@ -55,8 +56,9 @@ export class Run implements TaskRun {
     if (signal.aborted) onAbort();
   }
 
-  get isSettled(): boolean {
-    return this.#isSettled;
+  /** Whether every byte asked for was delivered. */
+  get hasSucceeded(): boolean {
+    return this.#hasSucceeded;
   }
 
   progress(): TaskProgress {
@@ -189,6 +191,7 @@ export class Run implements TaskRun {
     const range = this.#range;
     if (this.#isSettled || session !== this.#session || range === null) return;
     this.#isSettled = true;
+    this.#hasSucceeded = true;
     const parents = [...this.#parents].map(([hostId, bytes]): [string, number] => [this.deps.hostName(hostId), bytes]);
     this.#settled.resolve({
       path: session.store.path,

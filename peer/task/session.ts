@@ -80,6 +80,7 @@ export class Session {
       concurrent: options.concurrentPieceCount,
       onWrong,
       onWasted: (bytes) => this.wastedBytes += bytes,
+      onSettled: () => this.#sources.pump(),
       onFatal: (error: LacewingError) => events.onFatal(error),
     });
     this.#sources = new SourceWork(deps, {
@@ -162,7 +163,7 @@ export class Session {
   /** Whether a scheduler coordinates the reads of the origin; if not, this host reads what it wants by itself. */
   setManaged(managed: boolean): void {
     this.#managed = managed;
-    if (!managed) this.#ledger.dropWaiting();
+    this.#ledger.setKnownOnly(!managed);
     this.#peers.setKnownOnly(!managed);
     this.#sources.setAlone(!managed && this.options.canSource());
   }

@@ -16,8 +16,8 @@ import type { PiecePicker } from "./piece_picker.ts";
 import { readRun } from "./source_reader.ts";
 import type { Lease } from "./swarm.ts";
 
-/** Bytes that a host working alone asks for with one request. */
-const OWN_RUN_LENGTH = 16 * 1024 * 1024;
+/** Bytes that a host working alone asks for with one request: small, because a scheduler that comes back knows nothing of it. */
+const OWN_RUN_LENGTH = 4 * 1024 * 1024;
 /** Tries without a new piece before a host working alone gives up. */
 const OWN_TRIES = 3;
 const OWN_PAUSE_MS = 300;
@@ -51,6 +51,8 @@ export class SourceWork {
   readonly #leases = new Map<number, AbortController>();
   readonly #stop = new AbortController();
   readonly #running = new Set<Promise<void>>();
+  /** Pieces being read, by read. */
+  readonly #reads = new Map<Promise<void>, ReadonlySet<number>>();
   #alone = false;
   #ownRuns = 0;
   #ownFailures = 0;
@@ -150,43 +152,58 @@ export class SourceWork {
     }
   }
 
-  /** Reads the pieces of a run that are not here yet, in as few requests as there are gaps. */
+  /** Reads the pieces of a run that are not here yet; those that another read is at are left to it first. */
   async #readPieces(
     { first, count, signal }: { first: number; count: number; signal: AbortSignal },
     body?: SourceBody,
   ): Promise<void> {
-    const { picker, ledger } = this.options;
-    const numbers = Array.from({ length: count }, (_, index) => first + index).filter((number) =>
-      number < picker.pieceCount
-    );
+    const { picker, ledger, onPiece } = this.options;
+    const end = Math.min(first + count, picker.pieceCount);
+    const numbers = Array.from({ length: Math.max(0, end - first) }, (_, index) => first + index);
     for (const number of numbers) {
       const digest = ledger.digestOf(number);
-      if (picker.isHeld(number) && digest !== undefined) this.options.onPiece(number, digest);
-      else picker.reading(number);
+      if (picker.isHeld(number) && digest !== undefined) onPiece(number, digest);
     }
+    const others = [...this.#reads].filter(([, claimed]) => numbers.some((number) => claimed.has(number)));
+    if (others.length > 0) await Promise.all(others.map(([read]) => read));
+    const claimed = new Set(numbers.filter((number) => !picker.isHeld(number)));
+    for (const number of claimed) picker.reading(number);
+    const work = this.#readClaimed(numbers, { first, end, signal }, body);
+    const read = work.catch(() => {});
+    this.#reads.set(read, claimed);
     try {
-      await this.options.cancelPeers(numbers);
-      let from = first;
-      let answer: SourceBody | undefined = body;
-      while (true) {
-        while (from < first + count && picker.isHeld(from)) from += 1;
-        if (from >= first + count || from >= picker.pieceCount) break;
-        let length = 1;
-        while (from + length < first + count && from + length < picker.pieceCount && !picker.isHeld(from + length)) {
-          length += 1;
-        }
-        // Without ranges the one stream goes on over pieces that are here.
-        if (!ledger.meta.ranges) length = picker.pieceCount - from;
-        const read = await this.#readGap({ first: from, count: length, signal }, answer);
-        answer = undefined;
-        if (read === 0) {
-          throw new LacewingError("source_failed", `Cannot read piece ${from}: the origin's answer holds none of it`);
-        }
-      }
-      await answer?.[Symbol.asyncDispose]();
+      await work;
     } finally {
-      for (const number of numbers) if (picker.isReading(number)) picker.missing(number);
+      this.#reads.delete(read);
+      for (const number of claimed) if (picker.isReading(number)) picker.missing(number);
     }
+  }
+
+  /** As few requests as there are gaps. */
+  async #readClaimed(
+    numbers: readonly number[],
+    { first, end, signal }: { first: number; end: number; signal: AbortSignal },
+    body?: SourceBody,
+  ): Promise<void> {
+    const { picker, ledger } = this.options;
+    await this.options.cancelPeers(numbers);
+    let answer: SourceBody | undefined = body;
+    for (let from = first; from < end;) {
+      if (picker.isHeld(from)) {
+        from += 1;
+        continue;
+      }
+      let length = 1;
+      while (from + length < end && !picker.isHeld(from + length)) length += 1;
+      // Without ranges the one stream goes on over pieces that are here.
+      if (!ledger.meta.ranges) length = picker.pieceCount - from;
+      const read = await this.#readGap({ first: from, count: length, signal }, answer);
+      answer = undefined;
+      if (read === 0) {
+        throw new LacewingError("source_failed", `Cannot read piece ${from}: the origin's answer holds none of it`);
+      }
+    }
+    await answer?.[Symbol.asyncDispose]();
   }
 
   async #readGap(
