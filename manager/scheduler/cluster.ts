@@ -157,11 +157,12 @@ export class Cluster implements Disposable {
 
   #schedule(): void {
     if (this.#stop.signal.aborted) return;
-    if (this.#scheduler.isUnflushed && this.#flushTimer === undefined) {
+    const { flushDelayMs } = this.#scheduler;
+    if (flushDelayMs !== null && this.#flushTimer === undefined) {
       this.#flushTimer = setTimeout(() => {
         this.#flushTimer = undefined;
         this.#apply({ type: "flush" });
-      });
+      }, flushDelayMs);
     }
     if (!this.#isTicking && this.#scheduler.isTimed) void this.#tick();
   }

@@ -24,6 +24,10 @@ const IDLE_DIGESTS_MAX = 1_000_000;
 /** Tasks that one host may hold or take part in; what it says of more is not heard. */
 const TASKS_PER_HOST_MAX = 100_000;
 
+/** A flush gathers for one millisecond per so many members, up to a bound. */
+const MEMBERS_PER_DELAY_MS = 50;
+const FLUSH_DELAY_MS_MAX = 100;
+
 export type SchedulerEvent =
   /** A host said hello. @see Host */
   | { readonly type: "connected"; readonly host: HostFacts; readonly connectedAt: string }
@@ -89,9 +93,15 @@ export class Scheduler {
     return false;
   }
 
-  /** Whether a flush has something to send. */
-  get isUnflushed(): boolean {
-    return this.#unflushed.size > 0;
+  /**
+   * How long the next flush may gather; null when there is nothing to send.
+   * A flush costs a message per member: without the wait 400 pieces a second
+   * would be 400,000 messages for 1,000 members, with it they are 50,000.
+   */
+  get flushDelayMs(): number | null {
+    if (this.#unflushed.size === 0) return null;
+    const members = Math.max(...[...this.#unflushed].map((swarm) => swarm.members.size));
+    return Math.min(FLUSH_DELAY_MS_MAX, Math.floor(members / MEMBERS_PER_DELAY_MS));
   }
 
   /** @param nowMs of a clock that never runs backwards */

@@ -9,7 +9,8 @@ const holder = (hostId: string, pieceCount: number, complete = false): AskCandid
 
 Deno.test("the first digest of a piece stands, its last reporter of the same digest is remembered", () => {
   const list = new DigestList(3);
-  assertEquals([list.add(0, "x", "a"), list.add(0, "y", "b"), list.add(0, "x", "c")], [true, false, false]);
+  assertEquals([list.add(0, "x", "a"), list.add(0, "y", "b"), list.reporterOf(0)], [true, false, "a"]);
+  assertEquals(list.add(0, "x", "c"), false);
   assertEquals([list.all(), list.reporterOf(0)], [[[0, "x"]], "c"]);
   assertEquals([list.countBy("a"), list.countBy("b"), list.countBy("c")], [0, 0, 1]);
 });
