@@ -79,7 +79,7 @@ export async function startPeer({ config, workHome, socket, log, aliveTimeMs }: 
   const client = stack.use(createPieceClient({ hostId: id, clock, log: log.room("transfer") }));
   const exchange = stack.use(createExchange({ hostId: id, clock, random, log: log.room("transfer") }));
   const upload = stack.use(startUploadServer({
-    provider: createPieceProvider(store, events),
+    provider: stack.use(createPieceProvider(store, events)),
     limiter: new RateLimiter(clock, config.upload.rateLimit),
     clock,
     log: log.room("upload"),
