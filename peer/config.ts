@@ -125,8 +125,10 @@ export function defaultDaemonConfig(): DaemonConfig {
 /** The schedulers' WebSocket URLs of `netAddrs`. */
 export function fixedSchedulerUrls(netAddrs: readonly string[], path: string): string[] {
   return netAddrs.map((address) => {
-    const url = URL.parse(/^wss?:\/\//.test(address) ? address : `ws://${address}`);
-    if (url === null) {
+    const isUrl = /^wss?:\/\//.test(address);
+    const url = URL.parse(isUrl ? address : `ws://${address}`);
+    // Without this, "http://h:1" would be the host "http".
+    if (url === null || (!isUrl && /[/?#@]/.test(address))) {
       throw new LacewingError(
         "config_invalid",
         `Cannot use scheduler.netAddrs: ${JSON.stringify(address)} is neither HOST:PORT nor a ws:// URL`,
