@@ -18,7 +18,7 @@ export class PieceEvents {
     this.#listeners.set(key, listeners);
     return () => {
       listeners.delete(listener);
-      if (listeners.size === 0) this.#listeners.delete(key);
+      if (listeners.size === 0 && this.#listeners.get(key) === listeners) this.#listeners.delete(key);
     };
   }
 
