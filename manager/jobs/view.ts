@@ -120,7 +120,9 @@ async function bytesOf(
   for (const task of await store.jobTasks.byIds([...live.keys()])) {
     const progress = live.get(task.id);
     if (progress === undefined || task.state !== "PENDING") continue;
-    bytes.total += expectedBytes(progress) - task.total;
+    const { hosts, contentLength } = progress;
+    // The registry told the length before any host has asked: it counts from the beginning.
+    bytes.total += expectedBytes({ hosts, contentLength: contentLength ?? task.contentLength }) - task.total;
     bytes.done += progress.done;
     bytes.from_source += progress.fromSource;
     bytes.from_peers += progress.fromPeers;

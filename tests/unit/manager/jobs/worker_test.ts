@@ -108,6 +108,21 @@ Deno.test("result fills while the job runs", async () => {
   assertEquals((await bench.service.get(id)).status, "SUCCESS");
 });
 
+Deno.test("the total counts what the registry told before the first host has asked", async () => {
+  await using bench = await openBench();
+  bench.schedulers.hostList = [host("a")];
+  bench.resolver.answer = () => ({
+    items: [item("http://registry.example.com/l", { contentLength: 70 })],
+    skipped: [],
+  });
+  bench.schedulers.answer = (order) => {
+    order.onProgress({ ...complete(), contentLength: null, done: 0, fromSource: 0 });
+    return forever(order);
+  };
+  const job = await bench.service.get(await bench.create(imageJob()));
+  assertEquals(job.result?.bytes, { total: 70, done: 0, from_source: 0, from_peers: 0 });
+});
+
 Deno.test("a cancelled job calls its orders off and stays CANCELED", async () => {
   await using bench = await openBench();
   bench.schedulers.hostList = [host("a")];
