@@ -1,188 +1,244 @@
 /**
  * `deno task demo`: the main job end to end on one machine, with real
  * processes. An origin that counts its bytes, a manager, a seed peer and
- * daemons; a file and an image are preheated over HTTP, the origin goes away,
- * and every daemon downloads at once.
+ * daemons; a file and an image are preheated over the HTTP API, the origin is
+ * switched off, and every daemon downloads at once.
+ *
+ * Every figure is measured in this run. The time at the left is counted from
+ * the start of the demo's own process.
  */
-import { parseArgs } from "@std/cli/parse-args";
-import { LacewingError } from "../../peer/core/errors.ts";
-import { formatBytes, parseByteSize } from "../../peer/core/units.ts";
+import { ERRORS, LacewingError } from "../../peer/core/errors.ts";
+import { formatBytes, formatDuration } from "../../peer/core/units.ts";
+import { VERSION } from "../../peer/core/version.ts";
 import { connectDaemon } from "../../peer/ipc/client.ts";
-import { type Cluster, jobEnded, startCluster } from "../testutil/cluster.ts";
+import { type Cluster, startCluster } from "../testutil/cluster.ts";
 import { fileDigest } from "../testutil/content.ts";
 import { makeImage } from "../testutil/image.ts";
 import { startOrigin } from "../testutil/origin.ts";
-import type { DaemonProcess } from "../testutil/process.ts";
 import { startSmallRegistry } from "../testutil/small_registry.ts";
-import { exchangeChart, type HostResult, hostTable } from "./chart.ts";
+import { exchangeChart, type HostResult, hostTable, sentBy } from "./chart.ts";
+import { checkSpace, readSettings, type Settings, USAGE } from "./settings.ts";
 
-const USAGE = `Usage: deno task demo [--hosts N] [--size SIZE] [--keep]
+/** Downloads that one daemon does at once for the image, as container runtimes do. */
+const DOWNLOADS_AT_ONCE = 4;
+const POLL_MS = 250;
+/** The image has about 3 MB times this. */
+const IMAGE_SCALE = 4;
 
-  --hosts N     ordinary daemons beside the seed peer, 1 to 32 (default 4)
-  --size SIZE   size of the file, such as 64MiB (default 256MiB)
-  --keep        keep the folders of all processes, and say where they are
-`;
-
-/** Downloads that one daemon does at once for the image. */
-const BLOBS_AT_ONCE = 4;
-
-interface Settings {
-  readonly hosts: number;
-  readonly size: number;
-  readonly keep: boolean;
+/** One content as the demo downloads it. */
+interface Content {
+  readonly url: string;
+  readonly digest: string;
 }
 
-function readSettings(args: string[]): Settings | null {
-  const flags = parseArgs(args, {
-    string: ["hosts", "size"],
-    boolean: ["keep", "help"],
-    default: { hosts: "4", size: "256MiB" },
-    unknown: (argument) => {
-      throw new LacewingError("usage", `Cannot read argument ${JSON.stringify(argument)}\n\n${USAGE}`);
-    },
-  });
-  if (flags.help) return null;
-  const hosts = Number(flags.hosts);
-  if (!Number.isInteger(hosts) || hosts < 1 || hosts > 32) {
-    throw new LacewingError("usage", `Cannot use --hosts ${flags.hosts}: want a whole number from 1 to 32`);
-  }
-  return { hosts, size: parseByteSize(String(flags.size)), keep: Boolean(flags.keep) };
-}
-
-async function main(args: string[]): Promise<number> {
+async function main(args: readonly string[]): Promise<number> {
   const settings = readSettings(args);
   if (settings === null) {
     console.log(USAGE);
     return 0;
   }
   const folder = await Deno.makeTempDir({ prefix: "lacewing-demo-" });
+  const interrupted = Promise.withResolvers<never>();
+  interrupted.promise.catch(() => {});
+  const onSignal = () => interrupted.reject(new DOMException("The demo was interrupted", "AbortError"));
+  const signals = ["SIGINT", "SIGTERM"] as const;
+  for (const signal of signals) Deno.addSignalListener(signal, onSignal);
   try {
-    say(`Starting a manager, a seed peer and ${settings.hosts} daemons as processes of their own ...`);
-    await using cluster = await startCluster({ daemons: settings.hosts, seeds: 1, folder });
-    const fileRight = await demoFile(cluster, settings.size);
-    const imageRight = await demoImage(cluster);
-    say(fileRight && imageRight ? "\nEvery byte is right." : "\nSOMETHING IS WRONG: see above.");
-    return fileRight && imageRight ? 0 : 1;
+    checkSpace(settings, folder);
+    const isRight = await runDemo(settings, { folder, interrupted: interrupted.promise });
+    say(isRight ? "Done: every byte is right." : "SOMETHING IS WRONG: see above.");
+    return isRight ? 0 : 1;
   } finally {
-    if (settings.keep) say(`Kept: ${folder}`);
+    for (const signal of signals) Deno.removeSignalListener(signal, onSignal);
+    if (settings.keep) say(`Kept in ${folder}: a folder and a log for each process.`);
     else await Deno.remove(folder, { recursive: true });
   }
 }
 
-async function demoFile(cluster: Cluster, size: number): Promise<boolean> {
-  const origin = startOrigin();
+async function runDemo(
+  settings: Settings,
+  { folder, interrupted }: { folder: string; interrupted: Promise<never> },
+): Promise<boolean> {
+  const { hosts, keep } = settings;
+  console.log(`Lacewing ${VERSION}: preheat, switch the origin off, download everywhere.`);
+  console.log("The time at the left is counted from the start of this process.\n");
+  await using cluster = await startCluster({ daemons: hosts, seeds: 1, folder });
+  const count = `${hosts + 2} processes: a manager, a seed peer and ${counted(hosts, "daemon")}`;
+  say(`Started ${count}, all on this machine's ${counted(navigator.hardwareConcurrency, "core")}.`);
+  try {
+    const isFileRight = await Promise.race([demoFile(cluster, settings), interrupted]);
+    const isImageRight = await Promise.race([demoImage(cluster), interrupted]);
+    return isFileRight && isImageRight;
+  } finally {
+    if (keep) await keepLogs(cluster, folder);
+  }
+}
+
+async function demoFile(cluster: Cluster, { size }: Settings): Promise<boolean> {
+  await using origin = startOrigin();
   const url = origin.put("/model.bin", { size, seed: 42 });
   const digest = origin.digest("/model.bin");
-  say(`\n1. A file of ${formatBytes(size)} at ${url}`);
+  console.log(`\n1. A FILE of ${formatBytes(size)}\n`);
   await preheat(cluster, { type: "file", url });
-  const copies = size === 0 ? 0 : origin.bytesSent("/model.bin") / size;
-  say(
-    `   The origin sent ${formatBytes(origin.bytesSent("/model.bin"))}: ${
-      copies.toFixed(3)
-    } copies. Now it is switched off.`,
-  );
+  sayOrigin("origin", origin.bytesSent(), size);
   await origin[Symbol.asyncDispose]();
-  const names = new Map(
-    [...cluster.daemons, ...cluster.seeds].map((daemon, index) => [daemon.upload, nameOf(cluster, index)]),
-  );
-  const results = await Promise.all(
-    cluster.daemons.map((daemon, index) => download(daemon, { url, digest, name: nameOf(cluster, index), names })),
-  );
-  say(`   All ${cluster.daemons.length} daemons at once:\n`);
-  say(hostTable(results));
-  say(exchangeChart(results));
-  return results.every(({ digestRight }) => digestRight);
+  const isRight = await downloadEverywhere(cluster, [{ url, digest }]);
+  return await runClient(cluster, { url, digest }) && isRight;
 }
 
 async function demoImage(cluster: Cluster): Promise<boolean> {
-  const image = await makeImage();
-  const registry = await startSmallRegistry(image);
-  const url = registry.manifestUrl("v1");
-  say(`2. An image of two platforms in a registry, ${url}`);
+  const image = makeImage({ scale: IMAGE_SCALE });
+  await using registry = startSmallRegistry();
+  registry.add(image, { name: "demo/app", tag: "v1" });
+  const url = registry.manifestUrl("demo/app", "v1");
+  const platforms = image.images.map(({ platform }) => platform).join(" and ");
+  console.log(`\n2. AN IMAGE for ${platforms}, from a registry\n`);
   const job = await preheat(cluster, { type: "image", url, platform: "all" });
-  // deno-lint-ignore no-explicit-any
-  const tasks: any[] = job.result.clusters[0].tasks;
+  const tasks: (Content & { content_length: number })[] = job.result.clusters[0].tasks;
+  const size = tasks.reduce((sum, { content_length }) => sum + content_length, 0);
+  const preheated = new Set(tasks.map(({ digest }) => digest));
+  const expected = [...image.manifests.keys(), ...image.blobs.keys()];
+  const isAll = expected.every((digest) => preheated.has(digest));
   say(
-    `   ${tasks.length} manifests and blobs, ${formatBytes(job.result.bytes.total)}; the registry sent ${
-      formatBytes(registry.bytesSent())
-    }. Now it is switched off.`,
+    `Preheated: ${tasks.length} URLs (index by tag and by digest, manifests, configs, layers), ${formatBytes(size)}.`,
   );
+  sayOrigin("registry", registry.bytesSent(), size);
   await registry[Symbol.asyncDispose]();
-  const rights = await Promise.all(cluster.daemons.map(async (daemon) => {
-    const queue = [...tasks];
-    let right = 0;
-    await Promise.all(Array.from({ length: BLOBS_AT_ONCE }, async () => {
-      for (let task = queue.shift(); task !== undefined; task = queue.shift()) {
-        const result = await download(daemon, {
-          url: task.url,
-          digest: task.digest ?? null,
-          name: "",
-          names: new Map(),
-        });
-        right += result.digestRight ? 1 : 0;
-      }
-    }));
-    return right;
-  }));
-  rights.forEach((right, index) => say(`   ${nameOf(cluster, index)}: ${right} of ${tasks.length} right`));
-  return rights.every((right) => right === tasks.length);
-}
-
-function nameOf(cluster: Cluster, index: number): string {
-  return index < cluster.daemons.length ? `host-${index + 1}` : `seed-${index - cluster.daemons.length + 1}`;
+  return await downloadEverywhere(cluster, tasks) && isAll;
 }
 
 /** Preheats over the HTTP API and polls until the outcome. @returns the job as the API shows it */
 // deno-lint-ignore no-explicit-any
-async function preheat(cluster: Cluster, args: Record<string, unknown>): Promise<any> {
+async function preheat({ manager }: Cluster, args: Record<string, unknown>): Promise<any> {
+  const body = { type: "preheat", args };
   const startedMs = performance.now();
-  const created = await cluster.manager.api("POST", "/api/v1/jobs", { type: "preheat", args });
-  if (created.status !== 200) {
-    throw new LacewingError("unknown", `The manager answered ${created.status}: ${JSON.stringify(created.body)}`);
+  let { status, body: job } = await manager.api("POST", "/api/v1/jobs", body);
+  say(`POST /api/v1/jobs ${JSON.stringify(body)}`);
+  if (status !== 200) throw new LacewingError("unknown", `The manager answered ${status}: ${JSON.stringify(job)}`);
+  say(`     job ${job.id}: ${job.status}`);
+  while (job.status === "PENDING") {
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    ({ status, body: job } = await manager.api("GET", `/api/v1/jobs/${job.id}`));
+    const { bytes, tasks } = job.result ?? { bytes: { done: 0, total: 0 }, tasks: { done: 0, total: 0 } };
+    const parts = `, ${tasks.done} of ${counted(tasks.total, "content")}`;
+    const sizes = `, ${formatBytes(bytes.done)} of ${formatBytes(bytes.total)}`;
+    say(`GET  /api/v1/jobs/${job.id}: ${job.status}${tasks.total === 0 ? "" : parts}${bytes.total === 0 ? "" : sizes}`);
   }
-  say(`   POST /api/v1/jobs -> job ${created.body.id}, ${created.body.status}`);
-  const job = await jobEnded(cluster.manager, created.body.id);
-  say(`   GET /api/v1/jobs/${job.id} -> ${job.status} after ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
   if (job.status !== "SUCCESS") throw new LacewingError("unknown", `The preheat failed: ${JSON.stringify(job.result)}`);
+  const hosts = new Set<string>(
+    job.result.clusters.flatMap(({ tasks }: { tasks: { hosts: { hostname: string }[] }[] }) =>
+      tasks.flatMap(({ hosts }) => hosts.map(({ hostname }) => hostname))
+    ),
+  );
+  say(`Whole and verified on ${[...hosts].join(", ")} after ${formatDuration(performance.now() - startedMs)}.`);
   return job;
 }
 
-async function download(
-  daemon: DaemonProcess,
-  { url, digest, name, names }: {
-    url: string;
-    digest: string | null;
-    name: string;
-    names: ReadonlyMap<string, string>;
-  },
-): Promise<HostResult> {
-  const startedMs = performance.now();
-  using connection = await connectDaemon(daemon.socket);
-  const { path, stats } = await connection.download({ url }, { signal: AbortSignal.timeout(120_000) });
-  const ms = performance.now() - startedMs;
-  const [algorithm, hex] = digest?.split(":") ?? [];
-  const actual = await fileDigest(path, algorithm);
-  return {
-    name,
-    ms,
-    bytes: stats.length,
-    fromPeers: stats.from_peers,
-    fromSource: stats.from_source,
-    fromLocal: stats.from_local,
-    parents: new Map(stats.parents.map(([address, bytes]) => [names.get(address) ?? address, bytes])),
-    digestRight: hex === undefined || actual === digest,
-  };
+/** Downloads all contents through every daemon at once, and prints how it went. @returns whether all is right */
+async function downloadEverywhere(cluster: Cluster, contents: readonly Content[]): Promise<boolean> {
+  const { daemons, seeds } = cluster;
+  say(`${counted(daemons.length, "daemon")}, all at once:\n`);
+  const names = new Map([
+    ...daemons.map(({ upload }, index) => [upload, `host-${index}`] as const),
+    ...seeds.map(({ upload }, index) => [upload, `seed-${index}`] as const),
+  ]);
+  const downloads = await Promise.all(daemons.map(({ socket }) => downloadAll(socket, contents)));
+  // Computed after all downloads, so that it does not slow them down.
+  const results: HostResult[] = [];
+  for (const [index, { ms, parts }] of downloads.entries()) {
+    const sum = (key: "length" | "from_peers" | "from_source" | "from_local") =>
+      parts.reduce((total, { stats }) => total + stats[key], 0);
+    const senders = new Map<string, number>();
+    for (const [address, bytes] of parts.flatMap(({ stats }) => stats.parents)) {
+      const name = names.get(address) ?? address;
+      senders.set(name, (senders.get(name) ?? 0) + bytes);
+    }
+    const digests = await Promise.all(parts.map(({ path }) => fileDigest(path)));
+    const right = parts.filter(({ digest }, at) => digests[at] === digest).length;
+    results.push({
+      name: `host-${index}`,
+      ms,
+      bytes: sum("length"),
+      fromPeers: sum("from_peers"),
+      fromSource: sum("from_source"),
+      fromLocal: sum("from_local"),
+      senders,
+      right,
+      wrong: contents.length - right,
+    });
+  }
+  console.log(hostTable(results));
+  console.log(exchangeChart(results));
+  saySeedShare(results);
+  return results.every(({ wrong }) => wrong === 0);
 }
 
+async function downloadAll(socket: string, contents: readonly Content[]) {
+  const startedMs = performance.now();
+  const queue = [...contents];
+  const parts: (Content & Awaited<ReturnType<typeof downloadOne>>)[] = [];
+  await Promise.all(Array.from({ length: DOWNLOADS_AT_ONCE }, async () => {
+    for (let content = queue.shift(); content !== undefined; content = queue.shift()) {
+      parts.push({ ...content, ...await downloadOne(socket, content.url) });
+    }
+  }));
+  return { ms: performance.now() - startedMs, parts };
+}
+
+/** Never from the origin, which is off anyway: what is not in the swarm fails. */
+async function downloadOne(socket: string, url: string) {
+  using connection = await connectDaemon(socket);
+  const { path, stats } = await connection.download({ url, disable_back_source: true });
+  return { path, stats };
+}
+
+/** The client, as a user calls it. @returns whether it went well */
+async function runClient({ daemons: [daemon] }: Cluster, { url, digest }: Content): Promise<boolean> {
+  if (daemon === undefined) return false;
+  const startedMs = performance.now();
+  const { code, stderr } = await daemon.client(url, "-O", daemon.out("model.bin"), "--digest", digest);
+  const ms = performance.now() - startedMs;
+  say(`And the client on host-0, with the content there: lacewing ${url} -O model.bin --digest sha256:…`);
+  say(`     ${stderr.trim()}`);
+  say(`     exit code ${code}, ${formatDuration(ms)} from the start of its process to its end`);
+  return code === 0;
+}
+
+function sayOrigin(name: string, sent: number, size: number): void {
+  const copies = size === 0 ? "" : `, ${(sent / size).toFixed(3)} times the content`;
+  say(`The ${name} sent ${formatBytes(sent)}${copies}. It is switched off now.`);
+}
+
+function saySeedShare(results: readonly HostResult[]): void {
+  const sums = sentBy(results);
+  const all = sums.reduce((sum, [, bytes]) => sum + bytes, 0);
+  const fromSeed = sums.filter(([name]) => name.startsWith("seed-")).reduce((sum, [, bytes]) => sum + bytes, 0);
+  if (all === 0) return;
+  const share = ((fromSeed / all) * 100).toFixed(0);
+  say(`Of ${formatBytes(all)} that travelled, the seed peer sent ${share}%; the daemons gave each other the rest.`);
+}
+
+async function keepLogs({ manager, daemons, seeds }: Cluster, folder: string): Promise<void> {
+  await Deno.writeTextFile(`${folder}/manager.log`, manager.log());
+  for (const [index, seed] of seeds.entries()) await Deno.writeTextFile(`${folder}/seed-${index}.log`, seed.log());
+  for (const [index, host] of daemons.entries()) await Deno.writeTextFile(`${folder}/host-${index}.log`, host.log());
+}
+
+/** One line, with the time since this process started. */
 function say(text: string): void {
-  console.log(text);
+  console.log(`${(performance.now() / 1000).toFixed(1).padStart(6)} s  ${text}`);
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 if (import.meta.main) {
   try {
     Deno.exit(await main(Deno.args));
   } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") Deno.exit(130);
     console.error(error instanceof LacewingError ? `demo: ${error.message}` : error);
-    Deno.exit(error instanceof LacewingError && error.code === "usage" ? 2 : 1);
+    Deno.exit(error instanceof LacewingError ? ERRORS[error.code].exitCode : 1);
   }
 }
