@@ -112,6 +112,7 @@ export async function startPeer({ config, workHome, socket, log, aliveTimeMs }: 
       return task?.info.meta.generation === generation ? task.digests() : [];
     },
   }, schedulers);
+  const traffic = { sourceBytes: 0, wastedBytes: 0 };
   const totalLimiter = new RateLimiter(clock, config.download.totalRateLimit);
   const changes = storeChanges(() => heldTasks(store), (held, dropped) => swarm?.tell(held, dropped));
   tasks = stack.use(
@@ -123,6 +124,7 @@ export async function startPeer({ config, workHome, socket, log, aliveTimeMs }: 
       swarm: swarm ?? noSwarm,
       events,
       totalLimiter,
+      traffic,
       clock,
       random,
       log: log.room("task"),
@@ -155,6 +157,8 @@ export async function startPeer({ config, workHome, socket, log, aliveTimeMs }: 
     tasks_active: tasks.activeCount,
     uploads_active: upload.stats().activeUploads,
     uploaded_bytes: upload.stats().sentBytes,
+    source_bytes: traffic.sourceBytes,
+    wasted_bytes: traffic.wastedBytes,
     stored_bytes: store.usage().storedBytes,
     free_bytes: store.usage().freeBytes,
     schedulers_up: swarm?.upCount ?? 0,

@@ -11,6 +11,8 @@ const HELP: Record<string, string> = {
   tasks_active: "Tasks that are being downloaded or shared",
   uploads_active: "Pieces being sent now",
   uploaded_bytes: "Bytes of pieces sent since the start",
+  source_bytes: "Bytes received from origins since the start",
+  wasted_bytes: "Bytes of pieces received in vain since the start: wrong ones, and the slower of two requests",
   stored_bytes: "Bytes of contents on disk",
   free_bytes: "Bytes free on the contents' file system",
   schedulers_up: "Schedulers connected",

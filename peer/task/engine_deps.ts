@@ -8,6 +8,14 @@ import type { Exchange, PieceClient } from "../transfer/piece_transfer.ts";
 import type { PieceEvents } from "./piece_events.ts";
 import type { Swarm } from "./swarm.ts";
 
+/** Bytes that all engines together have received so far. */
+export interface Traffic {
+  /** From origins. */
+  sourceBytes: number;
+  /** From neighbours, of no use: wrong pieces, and the slower of two requests for one piece. */
+  wastedBytes: number;
+}
+
 export interface EngineDeps {
   readonly store: PieceStore;
   readonly source: Source;
@@ -16,6 +24,7 @@ export interface EngineDeps {
   readonly swarm: Swarm;
   readonly events: PieceEvents;
   readonly totalLimiter: RateLimiter;
+  readonly traffic: Traffic;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;

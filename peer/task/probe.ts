@@ -10,6 +10,7 @@ import { pieceRange } from "../core/piece.ts";
 import type { RateLimiter } from "../core/rate_limit.ts";
 import type { TaskMeta } from "../core/wire/scheduler.ts";
 import type { Source, SourceBody } from "../source/source.ts";
+import type { Traffic } from "./engine_deps.ts";
 import { metaOf } from "./generation.ts";
 import type { Session } from "./session.ts";
 import { PROBE_LENGTH } from "./source_reader.ts";
@@ -35,6 +36,7 @@ export async function probe(
     random: Random;
     tempDir: string;
     limiters: readonly RateLimiter[];
+    traffic: Traffic;
     signal: AbortSignal;
   },
 ): Promise<Probe> {
@@ -84,7 +86,12 @@ export async function importSpool(path: string, session: Session): Promise<void>
 
 async function spool(
   body: SourceBody,
-  { tempDir, limiters, signal }: { tempDir: string; limiters: readonly RateLimiter[]; signal: AbortSignal },
+  { tempDir, limiters, traffic, signal }: {
+    tempDir: string;
+    limiters: readonly RateLimiter[];
+    traffic: Traffic;
+    signal: AbortSignal;
+  },
 ): Promise<{ path: string; length: number }> {
   await Deno.mkdir(tempDir, { recursive: true });
   const path = await Deno.makeTempFile({ dir: tempDir, prefix: "unknown-length-" });
@@ -96,6 +103,7 @@ async function spool(
       const chunk = await body.read();
       signal.throwIfAborted();
       if (chunk === null) return { path, length };
+      traffic.sourceBytes += chunk.length;
       for (const limiter of limiters) await limiter.take(chunk.length, signal);
       for (let at = 0; at < chunk.length;) at += await file.write(chunk.subarray(at));
       length += chunk.length;

@@ -8,6 +8,7 @@ import { pieceCount, pieceRange } from "../core/piece.ts";
 import type { Neighbour, PieceDigest, TaskMeta, TaskSpec } from "../core/wire/scheduler.ts";
 import type { SourceBody } from "../source/source.ts";
 import type { StoredTask } from "../storage/piece_store.ts";
+import type { Traffic } from "./engine_deps.ts";
 import { Ledger, type PieceOrigin } from "./ledger.ts";
 import { PeerWork, type PeerWorkDeps } from "./peer_work.ts";
 import { PiecePicker } from "./piece_picker.ts";
@@ -56,11 +57,9 @@ export class Session {
   #idleSinceMs: number | null = null;
   #starvedAtMs = 0;
   #managed = false;
-  wastedBytes = 0;
-  sourceBytes = 0;
 
   constructor(
-    private readonly deps: PeerWorkDeps & SourceWorkDeps,
+    private readonly deps: PeerWorkDeps & SourceWorkDeps & { readonly traffic: Traffic },
     private readonly options: SessionOptions,
     private readonly events: SessionEvents,
   ) {
@@ -79,7 +78,7 @@ export class Session {
       picker: this.picker,
       concurrent: options.concurrentPieceCount,
       onWrong,
-      onWasted: (bytes) => this.wastedBytes += bytes,
+      onWasted: (bytes) => deps.traffic.wastedBytes += bytes,
       onSettled: () => this.#sources.pump(),
       onFatal: (error: LacewingError) => events.onFatal(error),
     });
@@ -90,7 +89,7 @@ export class Session {
       picker: this.picker,
       connections: options.connections,
       onPiece: (number, sha256) => events.onRead([[number, sha256]]),
-      onBytes: (length) => this.sourceBytes += length,
+      onBytes: (length) => deps.traffic.sourceBytes += length,
       onLeaseEnd: (leaseId, error) => {
         events.onLeaseEnd(leaseId, error);
         this.#pump();

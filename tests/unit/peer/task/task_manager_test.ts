@@ -1,103 +1,14 @@
-// covers: peer/task/engine.ts, peer/task/engine_session.ts, peer/task/engine_errors.ts, peer/task/requests.ts, peer/task/run.ts
-// covers: peer/task/session.ts, peer/task/verifications.ts, peer/task/digest_follower.ts, peer/task/probe.ts, peer/task/swarm.ts
-// covers: peer/task/source_work.ts, peer/task/source_reader.ts, peer/task/peer_work.ts, peer/task/freshness.ts, peer/task/ledger.ts
-/** The engine from its door, with origin, neighbours, store and scheduler in memory. */
+// covers: peer/task/run.ts, peer/task/source_work.ts, peer/task/requests.ts, peer/task/verifications.ts, peer/task/probe.ts
+// covers: peer/task/digest_follower.ts, peer/task/source_reader.ts, peer/task/freshness.ts, peer/task/ledger.ts
+/** The engine from its door, working alone. */
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { seededRandom, systemClock } from "../../../../peer/core/clock.ts";
 import { parseDigest, sha256Hex } from "../../../../peer/core/digest.ts";
 import { LacewingError } from "../../../../peer/core/errors.ts";
-import { silentLogger } from "../../../../peer/core/log.ts";
-import { pieceRange } from "../../../../peer/core/piece.ts";
 import { parseRange } from "../../../../peer/core/range.ts";
-import { RateLimiter } from "../../../../peer/core/rate_limit.ts";
 import { taskId } from "../../../../peer/core/task_id.ts";
-import { metaOf } from "../../../../peer/task/generation.ts";
-import { PieceEvents } from "../../../../peer/task/piece_events.ts";
-import { noSwarm, type Swarm } from "../../../../peer/task/swarm.ts";
-import type { TaskRequest } from "../../../../peer/task/task.ts";
-import { TaskManager } from "../../../../peer/task/task_manager.ts";
 import { contentBytes } from "../../../testutil/content.ts";
-import { type FakeNeighbour, FakeNeighbourhood, FakeSwarm } from "../../../testutil/fake_neighbour.ts";
-import { FakeSource } from "../../../testutil/fake_source.ts";
-import { MemoryStore } from "../../../testutil/memory_store.ts";
-
-const KIB = 1024;
-const PIECE = 256 * KIB;
-const URL_TEXT = "http://origin/f";
-const REQUEST: TaskRequest = {
-  url: URL_TEXT,
-  headers: [],
-  tag: "",
-  filter: "",
-  digest: null,
-  range: null,
-  disableBackSource: false,
-  rateLimitBytesPerSecond: 0,
-};
-
-interface Bench extends AsyncDisposable {
-  readonly source: FakeSource;
-  readonly store: MemoryStore;
-  readonly tasks: TaskManager;
-  readonly around: FakeNeighbourhood;
-  start(over?: Partial<TaskRequest>): ReturnType<TaskManager["start"]>;
-}
-
-function bench(
-  size: number,
-  { swarm = noSwarm, neighbours = {} }: { swarm?: Swarm; neighbours?: Record<string, FakeNeighbour> } = {},
-): Bench {
-  const content = contentBytes(1, 0, size);
-  const source = new FakeSource(content);
-  const store = new MemoryStore();
-  const around = new FakeNeighbourhood(content, PIECE, new Map(Object.entries(neighbours)));
-  const tasks = new TaskManager({
-    store,
-    source,
-    client: around,
-    exchange: around,
-    swarm,
-    events: new PieceEvents(),
-    totalLimiter: new RateLimiter(systemClock, 0),
-    clock: systemClock,
-    random: seededRandom(1),
-    log: silentLogger,
-    tempDir: Deno.makeTempDirSync(),
-    onStored: () => {},
-  }, { concurrentPieceCount: 4, maxConnections: 2, perTaskRateLimit: 0, autoBackSource: true, lingerMs: 0 });
-  return {
-    source,
-    store,
-    tasks,
-    around,
-    start: (over = {}) => tasks.start({ ...REQUEST, ...over }, { signal: AbortSignal.timeout(10_000) }),
-    async [Symbol.asyncDispose]() {
-      await tasks[Symbol.asyncDispose]();
-      await store[Symbol.asyncDispose]();
-    },
-  };
-}
-
-async function stored(store: MemoryStore): Promise<Uint8Array> {
-  await using task = await store.open(taskId(URL_TEXT));
-  assert(task !== null);
-  const bytes = new Uint8Array(task.info.meta.content_length);
-  let at = 0;
-  while (at < bytes.length) at += await task.read(bytes.subarray(at), at);
-  return bytes;
-}
-
-async function readAll(run: ReturnType<TaskManager["start"]>): Promise<Uint8Array> {
-  const parts: Uint8Array[] = [];
-  for await (const part of run.read()) parts.push(part);
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
-}
+import { FakeSwarm } from "../../../testutil/fake_neighbour.ts";
+import { bench, PIECE, readAll, REQUEST, stored, URL_TEXT } from "./engine_bench.ts";
 
 for (const size of [0, 1, PIECE - 1, PIECE, PIECE + 1, 4 * PIECE, 4 * PIECE + 1, 9 * PIECE]) {
   Deno.test(`alone, a content of ${size} B is read from the origin once`, async () => {
@@ -106,7 +17,7 @@ for (const size of [0, 1, PIECE - 1, PIECE, PIECE + 1, 4 * PIECE, 4 * PIECE + 1,
     const { stats } = await run.finished;
     assertEquals([stats.content_length, stats.length, stats.from_source, stats.from_peers], [size, size, size, 0]);
     assertEquals(await stored(made.store), made.source.bytes);
-    assertEquals(made.source.sentBytes, size);
+    assertEquals([made.source.sentBytes, made.traffic.sourceBytes], [size, size]);
   });
 }
 
@@ -128,6 +39,7 @@ for (
     if (later) made.source.cutAfter.push(1);
     await run.finished;
     assertEquals(await stored(made.store), made.source.bytes);
+    assertEquals(made.traffic.sourceBytes, made.source.sentBytes);
   });
 }
 
@@ -258,140 +170,4 @@ Deno.test("user and password of a URL reach the origin as a header, and nobody e
   assertEquals(made.source.requests[0]!.headers, [["authorization", `Basic ${btoa("user:p@ss")}`]]);
   const [state] = await swarm.heard("join");
   assertEquals((state as { anonymous: boolean }).anonymous, false);
-});
-
-/** The scheduler's list of digests. */
-function digests(bytes: Uint8Array): [number, string][] {
-  const count = Math.ceil(bytes.length / PIECE);
-  return Array.from({ length: count }, (_, number) => {
-    const { offset, length } = pieceRange(number, { contentLength: bytes.length, pieceLength: PIECE });
-    return [number, sha256Hex(bytes.subarray(offset, offset + length))];
-  });
-}
-
-function metaFor(size: number) {
-  return metaOf({ url: URL_TEXT, contentLength: size, ranges: true, version: { etag: '"1"' } }, "");
-}
-
-const neighbour = (host_id: string) => ({ host_id, address: host_id, type: "normal" as const, idc: "" });
-
-Deno.test("with holders around, every byte comes from them", async () => {
-  const size = 8 * PIECE + 1;
-  const all = [...Array(9).keys()];
-  const swarm = new FakeSwarm((listener) => {
-    listener.onTask(metaFor(size), [neighbour("a"), neighbour("b")]);
-    listener.onDigests(metaFor(size).generation, digests(contentBytes(1, 0, size)));
-  });
-  await using made = bench(size, { swarm, neighbours: { a: { pieces: all }, b: { pieces: all } } });
-  await using run = made.start();
-  const { stats } = await run.finished;
-  assertEquals([stats.from_peers, stats.from_source, stats.peers], [size, 0, 2]);
-  assertEquals(made.source.requests.length, 0);
-  await swarm.heard("complete");
-});
-
-Deno.test("a neighbour that sends wrong bytes is reported once and never asked again", async () => {
-  const size = 12 * PIECE;
-  const all = [...Array(12).keys()];
-  const swarm = new FakeSwarm((listener) => {
-    listener.onTask(metaFor(size), [neighbour("a"), neighbour("liar")]);
-    listener.onDigests(metaFor(size).generation, digests(contentBytes(1, 0, size)));
-  });
-  const liar: FakeNeighbour = { pieces: all, send: ({ length }) => new Uint8Array(length) };
-  await using made = bench(size, { swarm, neighbours: { a: { pieces: all }, liar } });
-  await using run = made.start({ disableBackSource: true });
-  await run.finished;
-  assertEquals(await stored(made.store), made.source.bytes);
-  assert(swarm.said.some(([what, host]) => what === "badPeer" && host === "liar"));
-  const asked = made.around.requests.filter(({ address }) => address === "liar").length;
-  assert(asked <= 4, `the liar was asked ${asked} times`);
-});
-
-Deno.test("pieces whose digest comes later are checked then", async () => {
-  const size = 4 * PIECE;
-  const swarm = new FakeSwarm((listener) => listener.onTask(metaFor(size), [neighbour("a")]));
-  await using made = bench(size, { swarm, neighbours: { a: { pieces: [0, 1, 2, 3] } } });
-  await using run = made.start();
-  while (made.around.requests.length < 4) await new Promise((resolve) => setTimeout(resolve, 1));
-  assertEquals(run.progress().done, 0);
-  swarm.listener!.onDigests(metaFor(size).generation, digests(made.source.bytes));
-  assertEquals((await run.finished).stats.from_peers, size);
-});
-
-Deno.test("a lease is read from the origin and reported piece by piece", async () => {
-  const size = 6 * PIECE;
-  const swarm = new FakeSwarm((listener) => {
-    listener.onTask(null, []);
-    listener.onLease({ leaseId: 1, generation: null, first: 0, count: 0 });
-  });
-  await using made = bench(size, { swarm });
-  await using run = made.start();
-  const [meta] = await swarm.heard("meta");
-  assertEquals(meta, metaFor(size));
-  await swarm.heard("leaseEnd");
-  swarm.listener!.onLease({ leaseId: 2, generation: metaFor(size).generation, first: 4, count: 2 });
-  await run.finished;
-  const reported = swarm.said.filter(([what]) => what === "pieces").flatMap(([, , pieces]) =>
-    pieces as [number, string][]
-  );
-  assertEquals(reported, digests(made.source.bytes));
-  assertEquals(made.source.sentBytes, size);
-});
-
-Deno.test("a lease that fails is given back with its reason", async () => {
-  const swarm = new FakeSwarm((listener) => {
-    listener.onTask(null, []);
-    listener.onLease({ leaseId: 1, generation: null, first: 0, count: 0 });
-  });
-  await using made = bench(10, { swarm });
-  made.source.failures.push(new LacewingError("source_refused", "403"));
-  await using run = made.start();
-  const [leaseId, error] = await swarm.heard("leaseEnd");
-  assertEquals([leaseId, error], [1, { code: "source_refused", message: "403" }]);
-  swarm.listener!.onFailed({ code: "source_refused", message: "403" });
-  assertEquals((await assertRejects(() => run.finished, LacewingError)).code, "source_refused");
-});
-
-Deno.test("a host that starves says which pieces it misses", async () => {
-  const size = 3 * PIECE;
-  const swarm = new FakeSwarm((listener) => listener.onTask(metaFor(size), []));
-  await using made = bench(size, { swarm });
-  await using run = made.start();
-  const [, pieces] = await swarm.heard("starving");
-  assertEquals(pieces, [0, 1, 2]);
-  run.progress();
-});
-
-Deno.test("when the scheduler goes away the host reads the rest from the origin itself", async () => {
-  const size = 6 * PIECE;
-  const swarm = new FakeSwarm((listener) => {
-    listener.onTask(metaFor(size), [neighbour("a")]);
-    listener.onDigests(metaFor(size).generation, digests(contentBytes(1, 0, size)).slice(0, 2));
-  });
-  await using made = bench(size, { swarm, neighbours: { a: { pieces: [0, 1] } } });
-  await using run = made.start();
-  await new Promise<void>((resolve) => run.onProgress(() => run.progress().done === 2 * PIECE && resolve()));
-  swarm.listener!.onDown();
-  const { stats } = await run.finished;
-  assertEquals([stats.from_peers, stats.from_source], [2 * PIECE, 4 * PIECE]);
-  assertEquals(await stored(made.store), made.source.bytes);
-});
-
-Deno.test("a new generation starts a running request over, and no piece of the old one is left", async () => {
-  const size = 4 * PIECE;
-  const fresh = contentBytes(2, 0, size);
-  const swarm = new FakeSwarm((listener) => {
-    listener.onTask(metaFor(size), [neighbour("a")]);
-    listener.onDigests(metaFor(size).generation, digests(contentBytes(1, 0, size)).slice(0, 1));
-  });
-  await using made = bench(size, { swarm, neighbours: { a: { pieces: [0] } } });
-  await using run = made.start();
-  await new Promise<void>((resolve) => run.onProgress(() => run.progress().done === PIECE && resolve()));
-  Object.assign(made.source, { bytes: fresh, version: { etag: '"2"' } });
-  const meta = metaOf({ url: URL_TEXT, contentLength: size, ranges: true, version: { etag: '"2"' } }, "");
-  swarm.listener!.onMeta(meta);
-  swarm.listener!.onLease({ leaseId: 3, generation: meta.generation, first: 0, count: 4 });
-  const { stats } = await run.finished;
-  assertEquals([stats.from_source, stats.from_peers], [size, 0]);
-  assertEquals(await stored(made.store), fresh);
 });
