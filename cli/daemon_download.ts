@@ -17,17 +17,21 @@ export type ContentSettings = Pick<
   "url" | "headers" | "tag" | "filter" | "digest" | "range" | "disableBackSource" | "rateLimitBytesPerSecond"
 >;
 
+/** Where a download goes, as far as the daemon's part of it matters. */
+export type Target = Pick<Delivery, "toStdout" | "takeFile" | "writeAll" | "finish">;
+
 export interface DaemonDownload {
   readonly settings: ContentSettings;
-  readonly delivery: Delivery;
+  readonly delivery: Target;
   readonly signal: AbortSignal;
+  readonly onAccepted?: DownloadOptions["onAccepted"];
   readonly onProgress: (progress: Progress) => void;
 }
 
 /** Downloads by the daemon; when this resolves, the output has its name. */
 export async function downloadByDaemon(connection: DaemonConnection, job: DaemonDownload): Promise<DownloadStats> {
-  const { delivery, settings, signal, onProgress } = job;
-  const options: DownloadOptions = { signal, onProgress };
+  const { delivery, settings, signal, onAccepted, onProgress } = job;
+  const options: DownloadOptions = { signal, onAccepted, onProgress };
   const order = orderOf(settings);
   const stats = delivery.toStdout
     ? await streamOut(connection, { order, options, delivery })
@@ -54,7 +58,7 @@ export function orderOf(settings: ContentSettings): DownloadOrder {
 interface Order {
   readonly order: DownloadOrder;
   readonly options: DownloadOptions;
-  readonly delivery: Delivery;
+  readonly delivery: Target;
 }
 
 async function streamOut(connection: DaemonConnection, { order, options, delivery }: Order): Promise<DownloadStats> {

@@ -32,7 +32,7 @@ const DEFECT_CODE = 1;
 
 const HINTS: Partial<Record<ErrorCode, string>> = {
   usage: 'see "lacewing help"',
-  no_daemon: 'start one with "lacewing daemon", or leave out --disable-back-source',
+  no_daemon: 'start one with "lacewing daemon", or leave out --disable-back-source and --original-offset',
   no_holder: "leave out --disable-back-source to read the origin",
   source_refused: "give credentials with --header",
   tls: "give the daemon further CA certificates in download.source.caCerts of its configuration",

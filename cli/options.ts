@@ -69,10 +69,11 @@ export const OPTIONS: readonly OptionSpec[] = [
     name: "original-offset",
     type: "bool",
     default: null,
-    meaning: "Put the bytes of --range at their place in the output, which may grow from several ranges.",
+    meaning:
+      "Put the bytes of --range at their place in the output, a second name of the daemon's own file that several " +
+      "ranges fill. Needs the daemon, and the output on its file system.",
     group: "Output",
     commands: CLIENT,
-    available: LATER,
     needs: ["range"],
   },
   {

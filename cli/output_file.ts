@@ -180,7 +180,8 @@ const REASONS: Record<string, readonly [ErrorCode, string]> = {
   EFBIG: ["file", "the file would be larger than the system allows"],
 };
 
-async function lstat(path: string): Promise<Deno.FileInfo | null> {
+/** What stands at a path, or null. @throws {LacewingError} `file` */
+export async function lstat(path: string): Promise<Deno.FileInfo | null> {
   try {
     return await Deno.lstat(path);
   } catch (cause) {

@@ -40,6 +40,7 @@ export interface DownloadSettings extends DaemonSettings {
   readonly timeoutMs: number;
   readonly rateLimitBytesPerSecond: number;
   readonly disableBackSource: boolean;
+  readonly originalOffset: boolean;
   readonly showProgress: boolean;
 }
 
@@ -53,6 +54,9 @@ export function readDownloadSettings(
   if (output === "") throw usage("Cannot use --output: the path is empty");
   if (output === "-" && values.get("console") === true) {
     throw usage("Cannot use --output - together with --console: both write to stdout");
+  }
+  if (output === "-" && values.get("original-offset") === true) {
+    throw usage("Cannot use --output - together with --original-offset: stdout has no places to fill");
   }
   const range = textOf(values, "range");
   const digest = textOf(values, "digest");
@@ -71,6 +75,7 @@ export function readDownloadSettings(
       () => parseByteSize(textOf(values, "ratelimit") ?? defaultOf("ratelimit")),
     ),
     disableBackSource: values.get("disable-back-source") === true,
+    originalOffset: values.get("original-offset") === true,
     showProgress: values.get("show-progress") === true,
   };
 }

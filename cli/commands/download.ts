@@ -14,6 +14,7 @@ import type { CommandContext } from "../context.ts";
 import { downloadByDaemon } from "../daemon_download.ts";
 import { findDaemon, startDaemon } from "../daemon_process.ts";
 import { Delivery } from "../delivery.ts";
+import { LinkedOutput } from "../linked_output.ts";
 import { OutputError, OutputFile } from "../output_file.ts";
 import { absolutePath, outputPath, splitPath } from "../output_path.ts";
 import type { ParsedCommand } from "../parse.ts";
@@ -41,6 +42,8 @@ interface Job {
   readonly signal: AbortSignal;
   readonly log: Logger;
   readonly delivery: Delivery;
+  /** Takes the place of the delivery for --original-offset. */
+  readonly linked: LinkedOutput | null;
   readonly onProgress: (progress: Progress) => void;
   /** Says a line on stderr. */
   readonly say: (message: string) => void;
@@ -61,7 +64,11 @@ export async function download(parsed: ParsedCommand, context: CommandContext): 
     const path = settings.output === "-"
       ? null
       : outputPath(settings.output, { ...context, url: settings.url, isFolder });
-    using output = path === null ? null : await OutputFile.prepare(path);
+    const linked = path === null || !settings.originalOffset ? null : await LinkedOutput.prepare(path, {
+      digest: settings.digest,
+      signal,
+    });
+    using output = path === null || linked !== null ? null : await OutputFile.prepare(path);
     using _cleanup = onExit(context, () => output?.discard());
     log.info("download", { url: settings.url, output: path, tag: settings.tag, filter: settings.filter });
     const outcome = await run(settings, {
@@ -69,6 +76,7 @@ export async function download(parsed: ParsedCommand, context: CommandContext): 
       signal,
       log,
       output,
+      linked,
       name: path === null ? "-" : splitPath(path).base,
     });
     const elapsedMs = context.clock.nowMs() - startedMs;
@@ -83,7 +91,7 @@ export async function download(parsed: ParsedCommand, context: CommandContext): 
 
 async function run(
   settings: DownloadSettings,
-  { context, signal, log, output, name }: Pick<Job, "context" | "signal" | "log"> & {
+  { context, signal, log, output, linked, name }: Pick<Job, "context" | "signal" | "log" | "linked"> & {
     output: OutputFile | null;
     name: string;
   },
@@ -95,6 +103,7 @@ async function run(
     context,
     signal,
     log,
+    linked,
     delivery,
     onProgress: (progress) => display?.update(progress),
     say: (message) => {
@@ -109,7 +118,8 @@ async function run(
 
 /** @returns what came of it, or why the client must do it alone */
 async function byDaemon(job: Job): Promise<Outcome | string> {
-  const { settings, context, log, signal } = job;
+  const { settings, context, linked, log, signal } = job;
+  const needsDaemon = settings.disableBackSource || linked !== null;
   const found = await findDaemon(settings, {
     facts: machineFacts(),
     cwd: context.cwd,
@@ -120,7 +130,7 @@ async function byDaemon(job: Job): Promise<Outcome | string> {
     start: startDaemon,
   });
   if (found.connection === null) {
-    if (!settings.disableBackSource) return `no daemon (${found.reason})`;
+    if (!needsDaemon) return `no daemon (${found.reason})`;
     throw new LacewingError("no_daemon", `Cannot download without a daemon: ${found.reason}`);
   }
   if (settings.verbose) {
@@ -129,13 +139,16 @@ async function byDaemon(job: Job): Promise<Outcome | string> {
   }
   try {
     using connection = found.connection;
-    const stats = await downloadByDaemon(connection, job);
+    const stats = await downloadByDaemon(
+      connection,
+      linked === null ? job : { ...job, delivery: linked, onAccepted: ({ dataDir }) => linked.checkDaemon(dataDir) },
+    );
     return { stats, direct: false };
   } catch (error) {
     signal.throwIfAborted();
     const isDaemonFault = error instanceof LacewingError && !(error instanceof OutputError) &&
       DAEMON_FAULTS.includes(error.code);
-    if (!isDaemonFault || settings.disableBackSource || (job.delivery.toStdout && job.delivery.written > 0)) {
+    if (!isDaemonFault || needsDaemon || (job.delivery.toStdout && job.delivery.written > 0)) {
       throw error;
     }
     log.warn("the daemon failed", { error });

@@ -25,8 +25,12 @@ export type DaemonStatus = Omit<Extract<IpcReply, { type: "status" }>, "type">;
 
 export interface DownloadOptions {
   readonly signal?: AbortSignal;
-  readonly onProgress?: (progress: DownloadProgress) => void;
+  /** Hears of the daemon's data folder before anything is downloaded; a rejection ends the download. */
+  readonly onAccepted?: ((facts: { dataDir: string | null }) => Promise<void>) | undefined;
+  readonly onProgress?: ((progress: DownloadProgress) => void) | undefined;
 }
+
+type Listeners = Pick<DownloadOptions, "onAccepted" | "onProgress">;
 
 /** A download that is complete and verified in the daemon's store. */
 export interface DaemonDownload {
@@ -93,11 +97,11 @@ class UnixDaemonConnection implements DaemonConnection {
     return status;
   }
 
-  async download(order: DownloadOrder, { signal, onProgress }: DownloadOptions = {}): Promise<DaemonDownload> {
+  async download(order: DownloadOrder, { signal, ...listeners }: DownloadOptions = {}): Promise<DaemonDownload> {
     using _closing = this.#closeOn(signal);
     try {
       await this.#ask({ ...order, type: "download", v: IPC_PROTOCOL, delivery: "file" });
-      const { path, stats } = await this.#expect("done", onProgress);
+      const { path, stats } = await this.#expect("done", listeners);
       if (path === null) throw new LacewingError("protocol", "Cannot take the download: the daemon names no file");
       let isSent = false;
       const send = () => {
@@ -128,14 +132,14 @@ class UnixDaemonConnection implements DaemonConnection {
 
   async *#stream(
     order: DownloadOrder,
-    { signal, onProgress }: DownloadOptions,
+    { signal, ...listeners }: DownloadOptions,
     settle: { resolve: (stats: DownloadStats) => void; reject: (error: unknown) => void },
   ): AsyncGenerator<Uint8Array, void> {
     let isOver = false;
     using _closing = this.#closeOn(signal);
     try {
       await this.#ask({ ...order, type: "download", v: IPC_PROTOCOL, delivery: "stream" });
-      settle.resolve(yield* this.#receive(null, onProgress));
+      settle.resolve(yield* this.#receive(null, listeners));
       isOver = true;
     } catch (error) {
       isOver = true;
@@ -163,7 +167,7 @@ class UnixDaemonConnection implements DaemonConnection {
   /** The bytes of all `data` frames up to `done`. */
   async *#receive(
     expectedLength: number | null,
-    onProgress?: DownloadOptions["onProgress"],
+    listeners: Listeners = {},
   ): AsyncGenerator<Uint8Array, DownloadStats> {
     const buffer = new Uint8Array(RECEIVE_LENGTH);
     let received = 0;
@@ -183,7 +187,7 @@ class UnixDaemonConnection implements DaemonConnection {
           "protocol",
           `Cannot take the download: the daemon sent ${received} bytes, expected ${reply.stats.length}`,
         );
-      } else this.#pass(reply, onProgress);
+      } else await this.#pass(reply, listeners);
     }
   }
 
@@ -200,18 +204,18 @@ class UnixDaemonConnection implements DaemonConnection {
 
   async #expect<Type extends IpcReply["type"]>(
     type: Type,
-    onProgress?: DownloadOptions["onProgress"],
+    listeners: Listeners = {},
   ): Promise<Extract<IpcReply, { type: Type }>> {
     while (true) {
       const reply = await this.#reply();
       if (reply.type === type) return reply as Extract<IpcReply, { type: Type }>;
-      this.#pass(reply, onProgress);
+      await this.#pass(reply, listeners);
     }
   }
 
   /** Replies that may come at any time: the beginning and the progress. */
-  #pass(reply: IpcReply, onProgress: DownloadOptions["onProgress"]): void {
-    if (reply.type === "accepted") return;
+  async #pass(reply: IpcReply, { onAccepted, onProgress }: Listeners): Promise<void> {
+    if (reply.type === "accepted") return await onAccepted?.({ dataDir: reply.data_dir ?? null });
     if (reply.type !== "progress") {
       throw new LacewingError("protocol", `Cannot understand the daemon: ${reply.type} was not expected`);
     }

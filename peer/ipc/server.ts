@@ -18,6 +18,8 @@ export interface IpcServerDeps {
   /** What `status` answers. */
   readonly status: () => IpcStatus;
   readonly log: Logger;
+  /** Where the store's files are, for clients that link them. */
+  readonly dataDir?: string;
 }
 
 export interface IpcServer extends AsyncDisposable {

@@ -28,6 +28,8 @@ export interface IpcSessionDeps {
   readonly tasks: TaskStarter;
   readonly status: () => IpcStatus;
   readonly log: Logger;
+  /** Where the store's files are, for clients that link them. */
+  readonly dataDir?: string;
 }
 
 /** A client sends its request at once; who does not is no client of ours. */
@@ -93,7 +95,8 @@ export class IpcSession {
     });
     followUp.catch((error) => this.#abort.abort(error));
     run.finished.catch(() => {});
-    await this.#say({ type: "accepted", task_id: run.taskId });
+    const { dataDir } = this.deps;
+    await this.#say({ type: "accepted", task_id: run.taskId, ...(dataDir === undefined ? {} : { data_dir: dataDir }) });
     using _progress = this.#reportProgress(run);
     if (request.delivery === "stream") await this.#sendBytes(run);
     const { stats, path } = await orAborted(run.finished, signal);

@@ -75,7 +75,7 @@ const WRONG: [string[], string[]][] = [
   [["http://a/b", "--tag", "x", "--digest", "y"], ["--tag", "--digest"]],
   [["http://a/b", "--recursive"], ["--recursive is not available in this version"]],
   [["http://a/b", "-r"], ["--recursive is not available in this version"]],
-  [["http://a/b", "--original-offset"], ["--original-offset is not available in this version"]],
+  [["http://a/b", "--original-offset"], ["--original-offset without --range"]],
   [["ftp://a/b"], ["ftp", "http, https"]],
   [["http://a/b", "--config", "/none.yaml"], ["/none.yaml", "no such file"]],
   [["http://a/\x1b[31m\x07 b c", "x\x1b[2J"], ["two URLs", "\\u001b"]],

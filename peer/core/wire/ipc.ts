@@ -62,7 +62,8 @@ export const downloadStats = z.object({
 
 /** Daemon → client. */
 export const ipcReply = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("accepted"), task_id: z.string().max(64) }),
+  /** `data_dir`: the folder that the daemon's files are in, for who wants to link them. */
+  z.object({ type: z.literal("accepted"), task_id: z.string().max(64), data_dir: z.string().max(4096).optional() }),
   z.object({
     type: z.literal("progress"),
     total: count.nullable(),

@@ -70,6 +70,7 @@ const BAD: [string, string[], string[]][] = [
   ["a flag with a value", ["--verbose=loud"], ["--verbose=loud", "true or false"]],
   ["--show-progress with --console", ["--show-progress", "--console"], ["--show-progress", "--console"]],
   ["-b with --console", ["-b", "--console"], ["--show-progress", "--console"]],
+  ["--original-offset without --range", ["--original-offset"], ["--original-offset", "--range"]],
   ["--tag with --digest", ["--tag", "a", "--digest", "b"], ["--tag", "--digest"]],
 ];
 for (const [claim, args, words] of BAD) {
@@ -106,6 +107,11 @@ for (const option of OPTIONS) {
   for (const command of option.commands) {
     const before = command === "download" ? [] : [command];
     const sample = SAMPLE[option.type];
+    // What an option has no meaning without comes in front of it.
+    const needed = (option.needs ?? []).flatMap((name) => {
+      const other = OPTIONS.find((candidate) => candidate.name === name)!;
+      return SAMPLE[other.type] === null ? [`--${name}`] : [`--${name}`, SAMPLE[other.type]!];
+    });
     const spellings = [
       sample === null ? [`--${option.name}`] : [`--${option.name}`, sample],
       ...(option.short === undefined ? [] : [sample === null ? [`-${option.short}`] : [`-${option.short}`, sample]]),
@@ -115,7 +121,7 @@ for (const option of OPTIONS) {
         Deno.test(`${command} reads ${spelling.join(" ")}`, () => {
           const isList = option.type === "list" || option.type === "url";
           const expected = sample === null ? true : isList ? [sample] : sample;
-          assertEquals(values(...before, ...spelling), { [option.name]: expected });
+          assertEquals(values(...before, ...needed, ...spelling)[option.name], expected);
         });
       } else {
         Deno.test(`${command} refuses ${spelling.join(" ")} as not there yet`, () => {

@@ -23,6 +23,7 @@ Deno.test("readDownloadSettings() has the defaults of the specification", () => 
     timeoutMs: 0,
     rateLimitBytesPerSecond: 100 * 1024 * 1024,
     disableBackSource: false,
+    originalOffset: false,
     showProgress: false,
     socket: null,
     config: null,
@@ -60,6 +61,7 @@ const GOOD: [string[], Partial<DownloadSettings>][] = [
   rate("0", 0),
   rate("0.0B", 0),
   [[URL_TEXT, "--disable-back-source"], { disableBackSource: true }],
+  [[URL_TEXT, "--range", "5-", "--original-offset"], { range: { kind: "open", first: 5 }, originalOffset: true }],
   [[URL_TEXT, "-b"], { showProgress: true }],
   [[
     URL_TEXT,
@@ -109,6 +111,10 @@ const BAD: [string, string[], string[]][] = [
   ["an object store, as long as there is no source for it", ["oss://bucket/key"], ["oss", "http, https"]],
   ["an empty output", [URL_TEXT, "-O", ""], ["--output", "empty"]],
   ["stdout for content and log", [URL_TEXT, "-O", "-", "--console"], ["--output -", "--console"]],
+  ["ranges in place on stdout", [URL_TEXT, "--range", "0-1", "--original-offset", "-O", "-"], [
+    "--output -",
+    "--original-offset",
+  ]],
   ["a header without colon", [URL_TEXT, "-H", "Authorization Bearer secret"], ["--header", "colon"]],
   ["a header without name", [URL_TEXT, "-H", ": x"], ["--header", "name"]],
   ["a header name with a space", [URL_TEXT, "-H", "A b: x"], ["A b"]],
