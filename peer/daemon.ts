@@ -151,6 +151,7 @@ export async function startPeer({ config, workHome, socket, log, aliveTimeMs }: 
         pid: Deno.pid,
       }),
       log: log.room("ipc"),
+      dataDir,
     }, { path: socket }),
   );
   const health = stack.use(startHealthServer(() => ({
