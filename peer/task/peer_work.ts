@@ -21,6 +21,13 @@ import type { PiecePicker } from "./piece_picker.ts";
 const BUSY_PAUSE_MS = 50;
 const FAILED_PAUSE_MS = 250;
 const FAILED_PAUSE_MS_MAX = 10_000;
+/** A request is asked elsewhere too when it takes this many times what nine of ten have taken. */
+const HEDGE_FACTOR = 2;
+const HEDGE_AFTER_MS_MIN = 200;
+/** Without enough requests to compare with. */
+const HEDGE_AFTER_MS_FIRST = 2_000;
+const DURATIONS_MIN = 8;
+const DURATIONS_KEPT = 64;
 
 export interface PeerWorkDeps {
   readonly client: PieceClient;
@@ -55,6 +62,7 @@ interface NeighbourState {
 }
 
 interface Flight {
+  readonly startedAtMs: number;
   readonly controller: AbortController;
   readonly done: Promise<void>;
 }
@@ -67,6 +75,8 @@ export class PeerWork {
   #wakeTimer: ReturnType<typeof setTimeout> | undefined;
   #stopped = false;
   #knownOnly = false;
+  /** How long the last requests took that succeeded. */
+  readonly #durationsMs: number[] = [];
 
   constructor(private readonly deps: PeerWorkDeps, private readonly options: PeerWorkOptions) {}
 
@@ -121,6 +131,27 @@ export class PeerWork {
       this.#pumpQueued = false;
       if (!this.#stopped) this.#startRequests();
     });
+  }
+
+  /** Asks other neighbours too for pieces whose request drips or hangs. */
+  hedge(): void {
+    if (this.#stopped || this.#inFlight === 0) return;
+    const nowMs = this.deps.clock.nowMs();
+    const afterMs = this.#hedgeAfterMs();
+    for (const [number, flights] of this.#flights) {
+      const [flight, ...others] = flights.values();
+      if (flight === undefined || others.length > 0 || nowMs - flight.startedAtMs < afterMs) continue;
+      const free = [...this.#neighbours].filter(([, state]) => state.pausedUntilMs <= nowMs)
+        .sort(([, a], [, b]) => a.inFlight - b.inFlight);
+      const next = free.find(([hostId]) => this.options.picker.hedge(number, hostId));
+      if (next !== undefined) this.#fetch(...next, { number, duplicate: true });
+    }
+  }
+
+  #hedgeAfterMs(): number {
+    if (this.#durationsMs.length < DURATIONS_MIN) return HEDGE_AFTER_MS_FIRST;
+    const sorted = this.#durationsMs.toSorted((a, b) => a - b);
+    return Math.max(HEDGE_AFTER_MS_MIN, HEDGE_FACTOR * sorted[Math.floor(sorted.length * 0.9)]!);
   }
 
   /** Ends the requests for these pieces and waits until nothing of them is written any more. */
@@ -185,10 +216,11 @@ export class PeerWork {
 
   #fetch(hostId: string, state: NeighbourState, picked: { number: number; duplicate: boolean }): void {
     const controller = new AbortController();
+    const startedAtMs = this.deps.clock.nowMs();
     this.#inFlight += 1;
     state.inFlight += 1;
     const done = this.#transfer(hostId, state, picked, controller).then(
-      () => this.#succeeded(state),
+      () => this.#succeeded(state, startedAtMs),
       (error) => this.#failed(hostId, state, picked.number, error),
     ).finally(() => {
       this.#inFlight -= 1;
@@ -201,7 +233,7 @@ export class PeerWork {
       this.options.onSettled();
     });
     const flights = this.#flights.get(picked.number) ?? new Map<string, Flight>();
-    flights.set(hostId, { controller, done });
+    flights.set(hostId, { startedAtMs, controller, done });
     this.#flights.set(picked.number, flights);
   }
 
@@ -273,8 +305,10 @@ export class PeerWork {
     if (verdict === "wrong") this.options.onWrong(number, hostId);
   }
 
-  #succeeded(state: NeighbourState): void {
+  #succeeded(state: NeighbourState, startedAtMs: number): void {
     state.failures = 0;
+    this.#durationsMs.push(this.deps.clock.nowMs() - startedAtMs);
+    if (this.#durationsMs.length > DURATIONS_KEPT) this.#durationsMs.shift();
   }
 
   #failed(hostId: string, state: NeighbourState, number: number, error: unknown): void {

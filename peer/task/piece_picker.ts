@@ -187,6 +187,19 @@ export class PiecePicker {
     return this.#start(again, hostId, true);
   }
 
+  /**
+   * Marks a piece that is in flight from a slow neighbour as asked of this one
+   * too, out of the end game's budget. @returns whether it may be asked
+   */
+  hedge(number: number, hostId: string): boolean {
+    const hosts = this.#inFlight.get(number);
+    const may = hosts !== undefined && hosts.size < END_GAME_REQUESTS && !hosts.has(hostId) && this.#endGameBudget > 0;
+    if (!may || this.#state[number] !== MISSING || !this.#offers.get(hostId)?.has(number)) return false;
+    this.#endGameBudget -= 1;
+    hosts.add(hostId);
+    return true;
+  }
+
   #start(number: number, hostId: string, duplicate: boolean): { number: number; duplicate: boolean } {
     const hosts = this.#inFlight.get(number);
     if (hosts === undefined) this.#inFlight.set(number, new Set([hostId]));

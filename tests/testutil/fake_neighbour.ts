@@ -17,6 +17,8 @@ export interface FakeNeighbour {
   /** Bytes of a piece; default: the true content's. */
   readonly send?: (request: PieceRequest) => Uint8Array;
   readonly fail?: LacewingError;
+  /** Sends nothing until the request is aborted. */
+  readonly hang?: boolean;
 }
 
 /** Exchange and piece client over the same neighbours, named by host id; the address is the host id. */
@@ -36,6 +38,10 @@ export class FakeNeighbourhood implements PieceClient, Exchange {
     const neighbour = this.neighbours.get(request.address);
     if (neighbour === undefined) throw new LacewingError("peer_failed", "gone");
     if (neighbour.fail !== undefined) throw neighbour.fail;
+    if (neighbour.hang) {
+      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+      signal.throwIfAborted();
+    }
     const offset = request.number * this.pieceLength;
     const bytes = neighbour.send?.(request) ?? this.content.slice(offset, offset + request.length);
     const half = Math.ceil(bytes.length / 2);

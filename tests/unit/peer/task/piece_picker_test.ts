@@ -114,6 +114,19 @@ Deno.test("a failed piece may be asked again, of another neighbour too", () => {
   assertEquals(made.pick("b"), { number: 0, duplicate: false });
 });
 
+Deno.test("hedge() lets a second neighbour be asked for a piece in flight, within the budget", () => {
+  const made = picker(8, { endGameBudget: 1 });
+  for (const host of ["a", "b", "c"]) made.offer(host, pieces("11111111"));
+  const { number } = made.pick("a")!;
+  assertEquals(made.hedge(number, "a"), false);
+  assertEquals(made.hedge(number, "nobody"), false);
+  assertEquals(made.hedge((number + 1) % 8, "b"), false);
+  assertEquals(made.hedge(number, "b"), true);
+  assertEquals(made.hedge(number, "c"), false);
+  const other = made.pick("a")!;
+  assertEquals(made.hedge(other.number, "b"), false);
+});
+
 Deno.test("idlePieces() lists wanted pieces that nobody works on", () => {
   const made = picker(6, { held: [0] });
   made.offer("a", pieces(".1...."));
