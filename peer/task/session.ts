@@ -214,6 +214,7 @@ export class Session {
   }
 
   #check(): void {
+    this.#peers.hedge();
     const busy = this.#peers.inFlight > 0 || this.#sources.activeCount > 0 || this.picker.isComplete;
     const nowMs = this.deps.clock.nowMs();
     if (busy) this.#idleSinceMs = null;
