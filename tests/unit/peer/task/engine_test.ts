@@ -128,3 +128,18 @@ Deno.test("a new generation starts a running request over, and no piece of the o
   assertEquals([stats.from_source, stats.from_peers], [size, 0]);
   assertEquals(await stored(made.store), fresh);
 });
+
+Deno.test("a piece that a neighbour drips is asked of another one, and comes from there", async () => {
+  const size = 10 * PIECE;
+  const all = [...Array(10).keys()];
+  const swarm = new FakeSwarm((listener) => {
+    listener.onTask(metaFor(size), [neighbour("a"), neighbour("hanging")]);
+    listener.onDigests(metaFor(size).generation, digests(contentBytes(1, 0, size)));
+  });
+  const hanging: FakeNeighbour = { pieces: all, hang: true };
+  await using made = bench(size, { swarm, neighbours: { a: { pieces: all }, hanging } });
+  await using run = made.start({ disableBackSource: true });
+  const { stats } = await run.finished;
+  assertEquals(stats.from_peers, size);
+  assertEquals(await stored(made.store), made.source.bytes);
+});
