@@ -22,6 +22,7 @@ import { createPieceProvider } from "./task/provider.ts";
 import { heldTasks } from "./task/held.ts";
 import { noSwarm } from "./task/swarm.ts";
 import { TaskManager } from "./task/task_manager.ts";
+import { formatHostPort } from "./transfer/connection.ts";
 import { createExchange } from "./transfer/exchange.ts";
 import { createPieceClient } from "./transfer/piece_client.ts";
 import { startUploadServer } from "./transfer/upload_server.ts";
@@ -185,7 +186,7 @@ export async function startPeer({ config, workHome, socket, log, aliveTimeMs }: 
     addresses: {
       host_id: id,
       socket,
-      upload: `${upload.address.hostname}:${upload.address.port}`,
+      upload: formatHostPort(upload.address),
       proxy: null,
       health: health.address,
     },

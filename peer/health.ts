@@ -3,6 +3,8 @@
  * counters to Prometheus.
  */
 import { Gauge, Registry } from "prom-client";
+import { formatHostPort } from "./transfer/connection.ts";
+import { LacewingError } from "./core/errors.ts";
 
 /** Figures read at each scrape; names without the `lacewing_daemon_` prefix. */
 export type Figures = () => Record<string, number>;
@@ -23,6 +25,7 @@ export interface HealthServer extends AsyncDisposable {
   readonly address: string;
 }
 
+/** @throws {LacewingError} `network` when the address cannot be listened on */
 export function startHealthServer(
   figures: Figures,
   { hostname, port }: { hostname: string; port: number },
@@ -33,7 +36,7 @@ export function startHealthServer(
       [name, help],
     ) => [name, new Gauge({ name: `lacewing_daemon_${name}`, help, registers: [registry] })]),
   );
-  const server = Deno.serve({ hostname, port, onListen: () => {} }, async (request) => {
+  const handler = async (request: Request) => {
     const { pathname } = new URL(request.url);
     if (request.method !== "GET" && request.method !== "HEAD") {
       return new Response("method not allowed\n", { status: 405, headers: { allow: "GET, HEAD" } });
@@ -42,9 +45,23 @@ export function startHealthServer(
     if (pathname !== "/metrics") return new Response("not found\n", { status: 404 });
     for (const [name, value] of Object.entries(figures())) gauges.get(name)?.set(value);
     return new Response(await registry.metrics(), { headers: { "content-type": registry.contentType } });
-  });
+  };
+  const server = serve({ hostname, port }, handler);
   return {
-    address: `${server.addr.hostname}:${server.addr.port}`,
+    address: formatHostPort(server.addr),
     [Symbol.asyncDispose]: () => server.shutdown(),
   };
+}
+
+function serve(place: { hostname: string; port: number }, handler: (request: Request) => Promise<Response>) {
+  try {
+    return Deno.serve({ ...place, onListen: () => {} }, handler);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new LacewingError(
+      "network",
+      `Cannot serve health at ${formatHostPort(place)}: ${reason}; set health.tcpListen.port`,
+      { cause },
+    );
+  }
 }

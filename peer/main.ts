@@ -60,7 +60,7 @@ async function run(args: string[]): Promise<number> {
   if (flags.version) return print(`lacewing-peer ${VERSION}\n`);
   const facts = machineFacts();
   const config = await readConfig(flags.config);
-  if (flags.limit !== undefined) config.download.totalRateLimit = parseByteSize(flags.limit);
+  if (flags.limit !== undefined) config.download.totalRateLimit = readLimit(flags.limit);
   const workHome = absolute(flags.workhome ?? (config.workHome === "" ? defaultWorkHome(facts) : config.workHome));
   const socket = socketPath(flags["daemon-sock"]);
   const logDir = absolute(flags.logdir ?? (config.logDir === "" ? defaultLogDir(facts, "daemon") : config.logDir));
@@ -90,24 +90,31 @@ type Flags = Partial<Record<typeof STRINGS[number], string>> & Record<typeof BOO
 
 function readFlags(args: string[]): Flags {
   const known = [...STRINGS, ...BOOLEANS];
-  const flags = parseArgs(args, {
-    string: [...STRINGS],
-    boolean: [...BOOLEANS],
-    alias: { h: "help" },
-    unknown: (argument) => {
-      const name = argument.replace(/^-+/, "").split("=", 1)[0] ?? "";
-      const near = argument.startsWith("-") ? nearest(name, known) : null;
-      const hint = near === null ? "" : `; did you mean --${near}?`;
-      throw new LacewingError(
-        "usage",
-        `Cannot read argument ${JSON.stringify(argument)}: the daemon has no such flag${hint}`,
-      );
-    },
-  });
+  const unknown = (argument: string) => {
+    const name = argument.replace(/^-+/, "").split("=", 1)[0] ?? "";
+    const near = argument.startsWith("-") ? nearest(name, known) : null;
+    const hint = near === null ? "" : `; did you mean --${near}?`;
+    throw new LacewingError(
+      "usage",
+      `Cannot read argument ${JSON.stringify(argument)}: the daemon has no such flag${hint}`,
+    );
+  };
+  const flags = parseArgs(args, { string: [...STRINGS], boolean: [...BOOLEANS], alias: { h: "help" }, unknown });
+  // What follows a "--" is not given to `unknown`.
+  for (const argument of flags._) unknown(String(argument));
   for (const name of STRINGS) {
     if (flags[name] === "") throw new LacewingError("usage", `Cannot read flag --${name}: it needs a value`);
   }
   return flags as unknown as Flags;
+}
+
+function readLimit(text: string): number {
+  try {
+    return parseByteSize(text);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new LacewingError("usage", `Cannot read flag --limit: ${reason}`, { cause });
+  }
 }
 
 /** A file that was named must be there; the default one may be missing. */

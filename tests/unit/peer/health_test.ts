@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { LacewingError } from "../../../peer/core/errors.ts";
 import { startHealthServer } from "../../../peer/health.ts";
 
 const FIGURES = {
@@ -67,8 +68,11 @@ Deno.test("two servers of one process keep their figures apart", async () => {
   assertMatch((await text(two.address, "/metrics")).body, /^lacewing_daemon_tasks_active 22$/m);
 });
 
-Deno.test("a port that is taken is an error at the start", async () => {
+Deno.test("a port that is taken is an error that names it, and the key to change", async () => {
   await using one = startHealthServer(() => FIGURES, LOCAL);
   const port = Number(one.address.split(":")[1]);
-  assertThrows(() => startHealthServer(() => FIGURES, { ...LOCAL, port }), Deno.errors.AddrInUse);
+  const start = () => startHealthServer(() => FIGURES, { ...LOCAL, port });
+  const error = assertThrows(start, LacewingError) as LacewingError;
+  assertEquals(error.code, "network");
+  assert(error.message.includes(one.address) && error.message.includes("health.tcpListen.port"), error.message);
 });
