@@ -1,5 +1,5 @@
 // covers: manager/scheduler/swarm.ts
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertStringIncludes } from "@std/assert";
 import { metaOf, TASK, World } from "./world.ts";
 
 const idsOf = (neighbours: readonly { host_id: string }[]) => neighbours.map(({ host_id }) => host_id);
@@ -29,6 +29,19 @@ Deno.test("a starving host is told when nobody can ever read", () => {
   world.wait(1_200);
   assertEquals(world.sent("b", "failed").map(({ error }) => error.code), ["no_holder"]);
   assertEquals(world.sent("c", "failed"), []);
+});
+
+Deno.test("a starving host is not given up after 2 s while a busy host has what it wants", () => {
+  const world = new World().join("a", { can_source: false }).meta("a", metaOf(8)).pieces("a", 0, 8).complete("a");
+  world.join("b", { can_source: false });
+  for (let second = 0; second < 29; second++) world.starving("b", [1]).wait(1_000);
+  assertEquals(world.sent("b", "failed"), []);
+  for (let second = 0; second < 29; second++) world.starving("b", [2]).wait(1_000);
+  assertEquals(world.sent("b", "failed"), []);
+  world.starving("b", [2]).wait(1_500);
+  const [failed] = world.sent("b", "failed");
+  assertEquals(failed?.error.code, "no_holder");
+  assertStringIncludes(failed!.error.message, "host a holds it but has sent nothing for 30 s");
 });
 
 Deno.test("starving for pieces that somebody reads right now brings no second reader", () => {
