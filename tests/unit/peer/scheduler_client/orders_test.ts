@@ -21,7 +21,6 @@ function tasks(finished: (request: TaskRequest, signal: AbortSignal) => Promise<
         progress: () => ({ total: 10, done: 10, fromLocal: 0, fromPeers: 4, fromSource: 6, peers: 1 }),
         onProgress: () => () => {},
         finished: done as TaskRun["finished"],
-        // deno-lint-ignore require-yield
         async *read() {},
         [Symbol.asyncDispose]: () => Promise.resolve(void seen.disposed++),
       };
