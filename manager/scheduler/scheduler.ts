@@ -195,6 +195,8 @@ export class Scheduler {
       case "bad_peer":
         swarm.badPeer(hostId, message, nowMs);
         return this.#closeIfEmpty(swarm);
+      case "checked":
+        return swarm.checked(hostId, message, nowMs);
       case "complete":
         return swarm.complete(hostId, message, nowMs);
     }

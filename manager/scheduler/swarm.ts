@@ -23,6 +23,8 @@ const SEED_WAIT_MS = 500;
 const CHANGES_MAX = 5;
 /** Distinct hosts that must have got a wrong piece before a host is put out; one is enough in a pair. */
 const STRIKES_MAX = 2;
+/** How long a generation counts as what the origin has, after a host found it there. */
+const CONFIRMED_MS = 60_000;
 
 export class Swarm {
   readonly #members = new Map<string, Member>();
@@ -91,7 +93,7 @@ export class Swarm {
     this.#desk.forgiveAll();
     if (isNew) this.#graph.add(hostId, host.facts);
     this.#idle.offer(hostId, host.facts, (id) => this.#graph.isBanned(id, hostId));
-    this.#answerJoin(hostId);
+    this.#answerJoin(member, nowMs);
     this.#orderSeed(member, nowMs);
     this.#settle(nowMs);
   }
@@ -139,9 +141,11 @@ export class Swarm {
     const current = this.task.meta;
     const probe = this.#desk.book.of(hostId).find(({ generation }) => generation === null);
     if (current?.generation === meta.generation) {
+      this.task.confirmedAtMs = nowMs;
       if (probe !== undefined) this.#desk.confirm(probe, current);
     } else if (current === null || probe !== undefined) {
       this.#adopt(meta, hostId);
+      this.task.confirmedAtMs = nowMs;
     } else {
       this.ports.send(hostId, { type: "meta", task_id: this.task.id, meta: current });
     }
@@ -173,6 +177,14 @@ export class Swarm {
   starving(hostId: string, { generation, pieces }: MessageOf<"starving">, nowMs: number): void {
     if (!this.#members.has(hostId) || this.task.meta?.generation !== generation) return;
     this.#starving.hear(hostId, pieces, nowMs);
+    this.#settle(nowMs);
+  }
+
+  /** A host asked the origin whether it still has the generation. */
+  checked(hostId: string, { generation, changed }: MessageOf<"checked">, nowMs: number): void {
+    if (!this.#members.has(hostId) || this.task.meta?.generation !== generation) return;
+    if (changed) this.#replaced({ code: "content_changed", message: "The origin has another content now" });
+    else this.task.confirmedAtMs = nowMs;
     this.#settle(nowMs);
   }
 
@@ -259,11 +271,19 @@ export class Swarm {
     this.#desk.setMeta(null);
   }
 
-  #answerJoin(hostId: string): void {
+  #answerJoin({ hostId, canSource }: Member, nowMs: number): void {
     const { task } = this;
+    const isOld = task.confirmedAtMs === null || nowMs - task.confirmedAtMs > CONFIRMED_MS;
+    const confirm = canSource && task.meta !== null && isOld;
     this.#changes.forget(hostId);
     const neighbours = this.neighboursOf(hostId).flatMap((id) => this.#neighbour(id));
-    this.ports.send(hostId, { type: "task", task_id: task.id, meta: task.meta, neighbours });
+    this.ports.send(hostId, {
+      type: "task",
+      task_id: task.id,
+      meta: task.meta,
+      neighbours,
+      ...(confirm ? { confirm } : {}),
+    });
     sendAllDigests(hostId, this.#exchange);
   }
 

@@ -14,6 +14,8 @@ const OBSOLETE_MAX = 8;
 export class Task {
   readonly holdings = new Map<string, Holding>();
   readonly id: string;
+  /** When a host last found the current generation at the origin; null: not since this scheduler knows it. */
+  confirmedAtMs: number | null = null;
   #meta: TaskMeta | null = null;
   #digests = new DigestList(0);
   readonly #obsolete = new Set<string>();
@@ -38,6 +40,7 @@ export class Task {
   /** Takes on another generation (null: unknown), with an empty list of digests. */
   setMeta(meta: TaskMeta | null): void {
     this.#meta = meta;
+    this.confirmedAtMs = null;
     if (meta !== null) this.#obsolete.delete(meta.generation);
     this.forgetDigests();
   }

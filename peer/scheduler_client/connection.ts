@@ -90,6 +90,7 @@ export class SchedulerConnection implements AsyncDisposable {
       },
       starving: (generation, pieces) => this.#send({ type: "starving", task_id, generation, pieces: [...pieces] }),
       badPeer: (host_id, piece) => this.#send({ type: "bad_peer", task_id, host_id, piece }),
+      checked: (generation, changed) => this.#send({ type: "checked", task_id, generation, changed }),
       complete: (generation) => {
         this.#flush(member);
         this.#send({ type: "complete", task_id, generation });
@@ -204,7 +205,7 @@ export class SchedulerConnection implements AsyncDisposable {
     switch (message.type) {
       case "task":
         clearTimeout(member.replyTimer);
-        return listener.onTask(message.meta, message.neighbours);
+        return listener.onTask(message.meta, message.neighbours, { confirm: message.confirm ?? false });
       case "meta":
         return listener.onMeta(message.meta);
       case "neighbours":

@@ -154,6 +154,9 @@ class LateMembership implements Membership {
   badPeer(...args: Parameters<Membership["badPeer"]>): void {
     this.#inner?.badPeer(...args);
   }
+  checked(...args: Parameters<Membership["checked"]>): void {
+    this.#inner?.checked(...args);
+  }
   complete(...args: Parameters<Membership["complete"]>): void {
     this.#inner?.complete(...args);
   }

@@ -8,13 +8,12 @@
  */
 import { digestInUrl } from "../core/digest.ts";
 import { fromWireError, toWireError } from "../core/errors.ts";
-import { RateLimiter } from "../core/rate_limit.ts";
 import type { Neighbour, PieceDigest, TaskMeta, TaskSpec } from "../core/wire/scheduler.ts";
 import type { StoredTask } from "../storage/piece_store.ts";
 import type { EngineConfig, EngineDeps } from "./engine_deps.ts";
 import { changedTooOften, contradicted, isChanged, noHolder } from "./engine_errors.ts";
 import { type SessionContext, startSession } from "./engine_session.ts";
-import { isFresh } from "./freshness.ts";
+import { isStillAtOrigin, needsNoCheck } from "./freshness.ts";
 import type { PieceOrigin } from "./ledger.ts";
 import { importSpool, probe } from "./probe.ts";
 import { Requests } from "./requests.ts";
@@ -22,6 +21,8 @@ import { Run } from "./run.ts";
 import type { Session } from "./session.ts";
 import type { JoinState, Lease, Membership, SwarmListener } from "./swarm.ts";
 import type { TaskRequest } from "./task.ts";
+import { TaskDisk } from "./task_disk.ts";
+import { TaskRate } from "./task_rate.ts";
 import { Verifications } from "./verifications.ts";
 
 /** New generations that one task takes on before it fails. */
@@ -31,14 +32,18 @@ const OWN_LEASE = -1;
 
 export class Engine implements SwarmListener {
   readonly #requests = new Requests();
-  readonly #limiter: RateLimiter;
+  readonly #rate: TaskRate;
   readonly #stop = new AbortController();
   readonly #neighbours = new Map<string, Neighbour>();
   readonly #verifications: Verifications;
   readonly #context: SessionContext;
+  readonly #disk: TaskDisk;
   #membership: Membership | null = null;
   #session: Session | null = null;
-  #stored: StoredTask | null = null;
+  /** Whether the session's generation is what the origin has, as far as it is to be asked. */
+  #confirmed: Promise<boolean> = Promise.resolve(true);
+  /** A generation that was on this disk and is no longer at the origin. */
+  #stale: string | null = null;
   #queue: Promise<void> = Promise.resolve();
   #managed = false;
   #down = false;
@@ -55,9 +60,10 @@ export class Engine implements SwarmListener {
     private readonly config: EngineConfig,
     private readonly hooks: { after: Promise<void> | undefined; onClosed: () => void },
   ) {
-    this.#limiter = new RateLimiter(deps.clock, config.perTaskRateLimit);
+    this.#rate = new TaskRate(deps, this.#requests, config.perTaskRateLimit);
+    this.#disk = new TaskDisk(deps, spec);
     const membership = () => this.#membership;
-    this.#context = { deps, config, spec, limiter: this.#limiter, requests: this.#requests, membership };
+    this.#context = { deps, config, spec, limiters: this.#rate.limiters, requests: this.#requests, membership };
     this.#verifications = new Verifications(this.#stop.signal, (session, error) => {
       if (session === this.#session) this.#fail(error, { drop: true });
     });
@@ -73,6 +79,11 @@ export class Engine implements SwarmListener {
     return this.#requests.size > 0;
   }
 
+  /** Changes the limit of one task, bytes per second; 0 is no limit. */
+  setPerTaskRate(bytesPerSecond: number): void {
+    this.#rate.setPerTask(bytesPerSecond);
+  }
+
   /** Adds a request. */
   add(request: TaskRequest, signal: AbortSignal): Run {
     clearTimeout(this.#lingerTimer);
@@ -80,11 +91,12 @@ export class Engine implements SwarmListener {
     const run = new Run(this.spec.task_id, request, {
       onDisposed: (ended) => this.#remove(ended),
       verify: (session, what, runSignal) => this.#verifications.verify(session, what, runSignal),
+      isCurrent: (session) => session === this.#session ? this.#confirmed : Promise.resolve(false),
       hostName: (hostId) => this.#neighbours.get(hostId)?.address ?? hostId,
     }, signal);
     this.#requests.add(run);
     run.finished.catch(() => this.#remove(run));
-    this.#limiter.setRate(this.#requests.rate(this.config.perTaskRateLimit));
+    this.#rate.update();
     if (this.#failure !== undefined) run.fail(this.#failure);
     if (this.#session !== null) run.attach(this.#session);
     const after = this.joinState();
@@ -102,25 +114,27 @@ export class Engine implements SwarmListener {
   }
 
   joinState(): JoinState {
-    const meta = this.#session?.meta ?? this.#stored?.info.meta;
+    const meta = this.#session?.meta ?? this.#disk.stored?.info.meta;
     return {
       ...(meta === undefined ? {} : { meta }),
-      pieceCount: this.#session?.picker.heldCount ?? this.#stored?.info.pieceCount ?? 0,
+      pieceCount: this.#session?.picker.heldCount ?? this.#disk.stored?.info.pieceCount ?? 0,
       canSource: this.#requests.canSource,
       anonymous: this.#requests.headers.length === 0,
       partial: this.#requests.isPartial,
     };
   }
 
-  onTask(meta: TaskMeta | null, neighbours: readonly Neighbour[]): void {
+  onTask(meta: TaskMeta | null, neighbours: readonly Neighbour[], { confirm } = { confirm: false }): void {
     this.#enqueue(async () => {
       this.#managed = true;
       this.#down = false;
       const present = new Set(neighbours.map(({ host_id }) => host_id));
       const gone = [...this.#neighbours.keys()].filter((id) => !present.has(id));
       this.#changeNeighbours(neighbours, gone);
+      if (meta !== null && meta.generation === this.#stale) return this.#membership?.checked(meta.generation, true);
       if (meta !== null) await this.#useMeta(meta);
       this.#session?.setManaged(true);
+      if (confirm && this.#session !== null) this.#confirmed = this.#confirm(this.#session);
       if (this.#isStuck) {
         this.#fail(noHolder(this.spec.url, "no host of the cluster has it"));
       }
@@ -178,7 +192,7 @@ export class Engine implements SwarmListener {
     this.#enqueue(async () => {
       this.#managed = false;
       this.#down = true;
-      if (this.#session === null && this.#stored !== null) await this.#begin(this.#stored);
+      if (this.#session === null && this.#disk.stored !== null) await this.#begin(this.#disk.stored);
       this.#session?.setManaged(false);
       if (this.#session?.isComplete || this.#failure !== undefined || this.#requests.size === 0) return;
       if (!this.#requests.canSource || !this.config.autoBackSource) {
@@ -191,17 +205,35 @@ export class Engine implements SwarmListener {
 
   async #open(): Promise<void> {
     await this.hooks.after;
-    this.#stored = await this.deps.store.open(this.spec.task_id);
-    const stored = this.#stored;
+    const stored = await this.#disk.open();
     if (stored?.info.complete) {
-      const ask = this.#requests.canSource && digestInUrl(this.spec.url) === null;
-      const origin = { source: this.deps.source, url: this.spec.url, headers: this.#requests.headers };
-      if (!ask || await isFresh(stored, origin)) return await this.#begin(stored);
+      const ask = this.#requests.canSource && !needsNoCheck(stored, this.spec.url);
+      if (!ask || await isStillAtOrigin(stored, this.#origin)) return await this.#begin(stored);
       this.deps.log.info("the content changed at the origin", { task_id: this.spec.task_id });
+      this.#stale = stored.info.meta.generation;
       await this.#dropStored();
     }
     if (this.#stop.signal.aborted) return;
     this.#membership = this.deps.swarm.join(this.spec, this);
+  }
+
+  get #origin() {
+    return { source: this.deps.source, url: this.spec.url, headers: this.#requests.headers, signal: this.#stop.signal };
+  }
+
+  /** Asks the origin, while the download goes on, whether what the others have is still what it has. */
+  async #confirm(session: Session): Promise<boolean> {
+    const { generation } = session.meta;
+    const isCurrent = !this.#requests.canSource || await isStillAtOrigin(session.store, this.#origin);
+    if (isCurrent) this.#membership?.checked(generation, false);
+    else {
+      this.#enqueue(async () => {
+        if (session !== this.#session || !this.#mayRestart()) return;
+        await this.#dropStored();
+        this.#membership?.checked(generation, true);
+      });
+    }
+    return isCurrent;
   }
 
   /** Takes up a generation: the one on disk, or an empty one. */
@@ -211,9 +243,7 @@ export class Engine implements SwarmListener {
       if (!this.#mayRestart()) return;
       await this.#endSession();
     }
-    if (this.#stored !== null && this.#stored.info.meta.generation !== meta.generation) await this.#dropStored();
-    this.#stored ??= await this.deps.store.create(this.spec, meta);
-    await this.#begin(this.#stored);
+    await this.#begin(await this.#disk.take(meta));
   }
 
   async #begin(stored: StoredTask): Promise<void> {
@@ -224,6 +254,7 @@ export class Engine implements SwarmListener {
       onFatal: (error) => isChanged(error) ? this.#startOver() : this.#fail(error),
     });
     this.#session = session;
+    this.#confirmed = Promise.resolve(true);
     this.deps.events.opened(this.spec.task_id, session.meta.generation);
     this.deps.onStored(this.spec.task_id);
     for (const run of this.#requests) run.attach(session);
@@ -239,7 +270,7 @@ export class Engine implements SwarmListener {
     try {
       const found = await probe({ url: spec.url, headers: this.#requests.headers }, {
         ...deps,
-        limiters: [this.#limiter, deps.totalLimiter],
+        limiters: this.#rate.limiters,
         signal: this.#stop.signal,
       });
       this.#probing = false;
@@ -337,7 +368,7 @@ export class Engine implements SwarmListener {
 
   #remove(run: Run): void {
     if (!this.#requests.delete(run)) return;
-    this.#limiter.setRate(this.#requests.rate(this.config.perTaskRateLimit));
+    this.#rate.update();
     if (this.#requests.size > 0) return;
     const isUseful = this.#session?.isComplete || run.hasSucceeded;
     if (!isUseful || this.#failure !== undefined) return void this.close();
@@ -368,9 +399,7 @@ export class Engine implements SwarmListener {
     for (const run of this.#requests) run.fail(reason);
     await this.#queue;
     await this.#endSession();
-    await this.#stored?.[Symbol.asyncDispose]();
-    this.#stored = null;
-    this.deps.onStored(this.spec.task_id);
+    await this.#disk.close();
     this.hooks.onClosed();
   }
 
@@ -382,12 +411,7 @@ export class Engine implements SwarmListener {
 
   async #dropStored(): Promise<void> {
     await this.#endSession();
-    const generation = this.#stored?.info.meta.generation;
-    await this.#stored?.[Symbol.asyncDispose]();
-    this.#stored = null;
-    await this.deps.store.remove(this.spec.task_id);
-    if (generation !== undefined) this.deps.events.gone(this.spec.task_id, generation);
-    this.deps.onStored(this.spec.task_id);
+    await this.#disk.drop();
   }
 
   #enqueue(work: () => void | undefined | Promise<void>): void {

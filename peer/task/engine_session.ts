@@ -3,7 +3,7 @@
  * reads, wants and allows to the engine's requests, and its words for the
  * scheduler to the membership of the moment.
  */
-import type { RateLimiter } from "../core/rate_limit.ts";
+import type { Limiter } from "../core/rate_limit.ts";
 import type { TaskSpec } from "../core/wire/scheduler.ts";
 import type { StoredTask } from "../storage/piece_store.ts";
 import type { EngineConfig, EngineDeps } from "./engine_deps.ts";
@@ -15,18 +15,19 @@ export interface SessionContext {
   readonly deps: EngineDeps;
   readonly config: EngineConfig;
   readonly spec: TaskSpec;
-  readonly limiter: RateLimiter;
+  /** Of the task, and its share of the daemon's. */
+  readonly limiters: readonly Limiter[];
   readonly requests: Requests;
   readonly membership: () => Membership | null;
 }
 
 export function startSession(
-  { deps, config, spec, limiter, requests, membership }: SessionContext,
+  { deps, config, spec, limiters, requests, membership }: SessionContext,
   store: StoredTask,
   events: Pick<SessionEvents, "onHeld" | "onLeaseEnd" | "onFatal">,
 ): Session {
   const { generation } = store.info.meta;
-  return new Session({ ...deps, limiters: [limiter, deps.totalLimiter] }, {
+  return new Session({ ...deps, limiters }, {
     spec,
     store,
     headers: () => requests.headers,

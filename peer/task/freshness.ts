@@ -11,17 +11,29 @@ import { expectedVersion } from "./generation.ts";
 
 /** How long an answer holds. */
 const FRESH_MS = 60_000;
-const TIMEOUT_MS = 2_000;
+const TIMEOUT_MS = 1_500;
 
-export async function isFresh(
+export interface Origin {
+  readonly source: Source;
+  readonly url: string;
+  readonly headers: readonly (readonly [string, string])[];
+  readonly signal: AbortSignal;
+}
+
+/** Whether this host has asked within the last minute, or the URL itself fixes the content. */
+export function needsNoCheck({ info: { meta, checkedAtMs } }: StoredTask, url: string): boolean {
+  return expectedVersion(url, meta) === undefined || Date.now() - checkedAtMs < FRESH_MS;
+}
+
+/** Asks now. @returns false only if the origin says that it has another content */
+export async function isStillAtOrigin(
   stored: StoredTask,
-  { source, url, headers }: { source: Source; url: string; headers: readonly (readonly [string, string])[] },
+  { source, url, headers, signal: stop }: Origin,
 ): Promise<boolean> {
-  const { meta, checkedAtMs } = stored.info;
+  const { meta } = stored.info;
   const expect = expectedVersion(url, meta);
-  if (Date.now() - checkedAtMs < FRESH_MS) return true;
   if (expect === undefined) return true;
-  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(TIMEOUT_MS)]);
   try {
     await using body = await source.open({
       url,

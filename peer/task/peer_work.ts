@@ -11,7 +11,7 @@ import { LacewingError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { pieceRange } from "../core/piece.ts";
 import type { Clock, Random } from "../core/clock.ts";
-import type { RateLimiter } from "../core/rate_limit.ts";
+import type { Limiter } from "../core/rate_limit.ts";
 import type { Neighbour } from "../core/wire/scheduler.ts";
 import type { Exchange, PieceClient } from "../transfer/piece_transfer.ts";
 import type { Ledger } from "./ledger.ts";
@@ -32,7 +32,7 @@ const DURATIONS_KEPT = 64;
 export interface PeerWorkDeps {
   readonly client: PieceClient;
   readonly exchange: Exchange;
-  readonly limiters: readonly RateLimiter[];
+  readonly limiters: readonly Limiter[];
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;

@@ -7,7 +7,7 @@
 import { startDigest } from "../core/digest.ts";
 import type { Clock, Random } from "../core/clock.ts";
 import { pieceRange } from "../core/piece.ts";
-import type { RateLimiter } from "../core/rate_limit.ts";
+import type { Limiter } from "../core/rate_limit.ts";
 import type { TaskMeta } from "../core/wire/scheduler.ts";
 import type { Source, SourceBody } from "../source/source.ts";
 import type { Traffic } from "./engine_deps.ts";
@@ -35,7 +35,7 @@ export async function probe(
     clock: Clock;
     random: Random;
     tempDir: string;
-    limiters: readonly RateLimiter[];
+    limiters: readonly Limiter[];
     traffic: Traffic;
     signal: AbortSignal;
   },
@@ -88,7 +88,7 @@ async function spool(
   body: SourceBody,
   { tempDir, limiters, traffic, signal }: {
     tempDir: string;
-    limiters: readonly RateLimiter[];
+    limiters: readonly Limiter[];
     traffic: Traffic;
     signal: AbortSignal;
   },

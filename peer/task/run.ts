@@ -20,6 +20,8 @@ export interface RunDeps {
   readonly onDisposed: (run: Run) => void;
   /** Checks bytes against a digest while they arrive. @returns the digest's text form */
   readonly verify: (session: Session, what: { want: Digest; range: ByteRange }, signal: AbortSignal) => Promise<string>;
+  /** Whether the session's generation counts: false if the origin has another one, and the run goes on with that. */
+  readonly isCurrent: (session: Session) => Promise<boolean>;
   readonly hostName: (hostId: string) => string;
 }
 
@@ -188,8 +190,9 @@ export class Run implements TaskRun {
       if (session === this.#session) this.fail(error);
       return;
     }
+    const isCurrent = await this.deps.isCurrent(session);
     const range = this.#range;
-    if (this.#isSettled || session !== this.#session || range === null) return;
+    if (!isCurrent || this.#isSettled || session !== this.#session || range === null) return;
     this.#isSettled = true;
     this.#hasSucceeded = true;
     const parents = [...this.#parents].map(([hostId, bytes]): [string, number] => [this.deps.hostName(hostId), bytes]);

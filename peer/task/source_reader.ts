@@ -6,7 +6,7 @@
 import { startDigest } from "../core/digest.ts";
 import { LacewingError } from "../core/errors.ts";
 import { pieceRange } from "../core/piece.ts";
-import type { RateLimiter } from "../core/rate_limit.ts";
+import type { Limiter } from "../core/rate_limit.ts";
 import type { TaskMeta } from "../core/wire/scheduler.ts";
 import type { SourceBody } from "../source/source.ts";
 import type { StoredTask } from "../storage/piece_store.ts";
@@ -18,7 +18,7 @@ export interface ReadRunOptions {
   readonly first: number;
   /** Pieces to read at most; the body may end at a piece border before. */
   readonly count: number;
-  readonly limiters: readonly RateLimiter[];
+  readonly limiters: readonly Limiter[];
   readonly signal: AbortSignal;
   /** Whether the piece is valid on disk already: it is digested to compare, and not written. */
   readonly isHeld: (number: number) => boolean;

@@ -8,7 +8,7 @@ import type { Clock } from "../core/clock.ts";
 import { LacewingError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { pieceRange } from "../core/piece.ts";
-import type { RateLimiter } from "../core/rate_limit.ts";
+import type { Limiter } from "../core/rate_limit.ts";
 import type { Source, SourceBody } from "../source/source.ts";
 import { expectedVersion } from "./generation.ts";
 import type { Ledger } from "./ledger.ts";
@@ -24,7 +24,7 @@ const OWN_PAUSE_MS = 300;
 
 export interface SourceWorkDeps {
   readonly source: Source;
-  readonly limiters: readonly RateLimiter[];
+  readonly limiters: readonly Limiter[];
   readonly clock: Clock;
   readonly log: Logger;
 }

@@ -27,7 +27,8 @@ export interface JoinState {
 export interface SwarmListener {
   /** Asked at each (re)connection. */
   joinState(): JoinState;
-  onTask(meta: TaskMeta | null, neighbours: readonly Neighbour[]): void;
+  /** @param options.confirm whether the origin is to be asked if it still has this generation */
+  onTask(meta: TaskMeta | null, neighbours: readonly Neighbour[], options?: { confirm: boolean }): void;
   onMeta(meta: TaskMeta): void;
   onNeighbours(add: readonly Neighbour[], remove: readonly string[]): void;
   onDigests(generation: string, pieces: readonly PieceDigest[]): void;
@@ -45,6 +46,8 @@ export interface Membership {
   leaseEnd(leaseId: number, error?: WireError): void;
   starving(generation: string, pieces: readonly number[]): void;
   badPeer(hostId: string, piece: number): void;
+  /** The origin was asked whether it still has the generation. */
+  checked(generation: string, changed: boolean): void;
   complete(generation: string): void;
   /** Joins again with a changed `joinState`. */
   update(): void;
@@ -67,6 +70,7 @@ export const noSwarm: Swarm = {
       leaseEnd() {},
       starving() {},
       badPeer() {},
+      checked() {},
       complete() {},
       update() {},
       leave() {

@@ -12,9 +12,12 @@ import type { TaskRequest, TaskRun, TaskStarter } from "./task.ts";
 
 export class TaskManager implements TaskStarter, AsyncDisposable {
   readonly #engines = new Map<string, Engine>();
+  #config: EngineConfig;
   #stopped = false;
 
-  constructor(private readonly deps: EngineDeps, private readonly config: EngineConfig) {}
+  constructor(private readonly deps: EngineDeps, config: EngineConfig) {
+    this.#config = config;
+  }
 
   /** Tasks that are being worked on or shared. */
   get activeCount(): number {
@@ -24,6 +27,12 @@ export class TaskManager implements TaskStarter, AsyncDisposable {
   /** Tasks that a request waits for. */
   get busyCount(): number {
     return [...this.#engines.values()].filter((engine) => engine.isBusy).length;
+  }
+
+  /** Changes the limit of one task, those under way too; bytes per second, 0 is none. */
+  setPerTaskRate(bytesPerSecond: number): void {
+    this.#config = { ...this.#config, perTaskRateLimit: bytesPerSecond };
+    for (const engine of this.#engines.values()) engine.setPerTaskRate(bytesPerSecond);
   }
 
   start(asked: TaskRequest, { signal }: { signal: AbortSignal }): TaskRun {
@@ -39,7 +48,7 @@ export class TaskManager implements TaskStarter, AsyncDisposable {
       filter: request.filter,
       ...(request.digest === null || request.range !== null ? {} : { digest: formatDigest(request.digest) }),
     };
-    const engine = new Engine(this.deps, spec, this.config, {
+    const engine = new Engine(this.deps, spec, this.#config, {
       after: known?.closed ?? undefined,
       onClosed: () => {
         if (this.#engines.get(id) === engine) this.#engines.delete(id);

@@ -96,3 +96,17 @@ for (
     assertEquals(await Deno.stat(daemon!.out()).catch(() => null), null);
   });
 }
+
+Deno.test("a content that was replaced at the origin since is not taken from hosts that still have the old one", async () => {
+  await using origin = startOrigin();
+  const url = origin.put("/f", { size: 3 * MIB, seed: 1 });
+  await using cluster = await startCluster({ daemons: 2 });
+  const [first, second] = cluster.daemons;
+  await assertDownloaded(await first!.client(url, "-O", first!.out()), first!.out(), origin.digest("/f"));
+  // A scheduler that is new does not know when the origin was asked last.
+  await cluster.manager.kill("SIGKILL");
+  await cluster.manager.start();
+  await cluster.manager.hosts(2);
+  origin.put("/f", { size: 3 * MIB, seed: 2 });
+  await assertDownloaded(await second!.client(url, "-O", second!.out()), second!.out(), origin.digest("/f"));
+});

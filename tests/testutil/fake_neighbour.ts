@@ -93,6 +93,7 @@ export class FakeSwarm implements Swarm {
       leaseEnd: say("leaseEnd"),
       starving: say("starving"),
       badPeer: say("badPeer"),
+      checked: say("checked"),
       complete: say("complete"),
       update: say("update"),
       leave: say("leave"),

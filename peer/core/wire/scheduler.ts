@@ -135,6 +135,8 @@ export const hostMessage = z.discriminatedUnion("type", [
     pieces: z.array(count).max(BATCH_MAX),
   }),
   z.object({ type: z.literal("bad_peer"), task_id: hex, host_id: id, piece: count }),
+  /** The origin was asked whether it still has this generation. */
+  z.object({ type: z.literal("checked"), task_id: hex, generation: generationText, changed: z.boolean() }),
   z.object({ type: z.literal("complete"), task_id: hex, generation: generationText }),
   z.object({
     type: z.literal("order_progress"),
@@ -173,6 +175,8 @@ export const schedulerMessage = z.discriminatedUnion("type", [
     task_id: hex,
     meta: taskMeta.nullable(),
     neighbours: z.array(neighbour).max(BATCH_MAX),
+    /** Nobody has asked the origin for a while whether it still has this generation: ask, and answer `checked`. */
+    confirm: z.boolean().optional(),
   }),
   /** The layout became known, or a new generation replaces the old one. */
   z.object({ type: z.literal("meta"), task_id: hex, meta: taskMeta }),

@@ -143,3 +143,33 @@ Deno.test("a piece that a neighbour drips is asked of another one, and comes fro
   assertEquals(stats.from_peers, size);
   assertEquals(await stored(made.store), made.source.bytes);
 });
+
+Deno.test("asked to confirm an old generation, the host asks the origin once and says that it stands", async () => {
+  const size = 3 * PIECE;
+  const swarm = new FakeSwarm((listener) => {
+    listener.onTask(metaFor(size), [neighbour("a")], { confirm: true });
+    listener.onDigests(metaFor(size).generation, digests(contentBytes(1, 0, size)));
+  });
+  await using made = bench(size, { swarm, neighbours: { a: { pieces: [0, 1, 2] } } });
+  await using run = made.start();
+  assertEquals((await run.finished).stats.from_peers, size);
+  assertEquals(await swarm.heard("checked"), [metaFor(size).generation, false]);
+  assertEquals(made.source.requests.map(({ range }) => range), [{ offset: 0, length: 1 }]);
+});
+
+Deno.test("a generation that the origin has replaced is not delivered, and the new one is", async () => {
+  const size = 3 * PIECE;
+  const swarm = new FakeSwarm((listener) => {
+    listener.onTask(metaFor(size), [neighbour("a")], { confirm: true });
+    listener.onDigests(metaFor(size).generation, digests(contentBytes(1, 0, size)));
+  });
+  await using made = bench(size, { swarm, neighbours: { a: { pieces: [0, 1, 2] } } });
+  const fresh = contentBytes(2, 0, size);
+  Object.assign(made.source, { bytes: fresh, version: { etag: '"2"' } });
+  await using run = made.start();
+  assertEquals(await swarm.heard("checked"), [metaFor(size).generation, true]);
+  swarm.listener!.onLease({ leaseId: 1, generation: null, first: 0, count: 0 });
+  await swarm.heard("leaseEnd");
+  await run.finished;
+  assertEquals(await stored(made.store), fresh);
+});
