@@ -8,7 +8,7 @@ import type { Clock } from "../../peer/core/clock.ts";
 import { LacewingError } from "../../peer/core/errors.ts";
 import type { ByteRange } from "../../peer/core/piece.ts";
 import { formatRange, type RangeSpec, resolveRange } from "../../peer/core/range.ts";
-import { RateLimiter } from "../../peer/core/rate_limit.ts";
+import { chunkLengthAt, RateLimiter } from "../../peer/core/rate_limit.ts";
 import type { Source, SourceBody, SourceVersion } from "../../peer/source/source.ts";
 
 /** What is wanted of which URL. */
@@ -31,6 +31,8 @@ export class DirectContent implements AsyncDisposable {
   #body: SourceBody;
   /** Where in the content the next byte of the body stands. */
   #bodyAt: number;
+  /** Received, and not given yet: what is received is cut so that the rate is even. */
+  #rest: Uint8Array = new Uint8Array(0);
   #given = 0;
   #failures = 0;
 
@@ -90,14 +92,17 @@ export class DirectContent implements AsyncDisposable {
    */
   async read(): Promise<Uint8Array | null> {
     while (true) {
+      if (this.#rest.length > 0) {
+        const chunk = this.#rest.subarray(0, chunkLengthAt(this.#limiter.bytesPerSecond));
+        await this.#limiter.take(chunk.length, this.deps.signal);
+        this.#rest = this.#rest.subarray(chunk.length);
+        this.#given += chunk.length;
+        return chunk;
+      }
       if (this.part.length !== null && this.#given >= this.part.length) return null;
       const bytes = await this.#readBody();
       if (bytes === null) return this.#atEnd();
-      const wanted = this.#cut(bytes);
-      if (wanted.length === 0) continue;
-      await this.#limiter.take(wanted.length, this.deps.signal);
-      this.#given += wanted.length;
-      return wanted;
+      this.#rest = this.#cut(bytes);
     }
   }
 

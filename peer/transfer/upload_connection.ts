@@ -10,7 +10,7 @@ import type { Clock } from "../core/clock.ts";
 import { LacewingError, toWireError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { pieceCount, pieceRange } from "../core/piece.ts";
-import type { RateLimiter } from "../core/rate_limit.ts";
+import { chunkLengthAt, type Limiter } from "../core/rate_limit.ts";
 import { type ByteReader, type ByteWriter, LineReader, writeAll } from "../core/wire/json_lines.ts";
 import { EXCHANGE_PATH, EXCHANGE_UPGRADE, HOST_HEADER, NEED_HEADER, parsePiecePath } from "../core/wire/piece.ts";
 import { closeQuietly, isConnectionError } from "./connection.ts";
@@ -35,7 +35,7 @@ export interface UploadLimits {
 
 export interface UploadConnectionDeps {
   readonly provider: PieceProvider;
-  readonly limiter: RateLimiter;
+  readonly limiter: Limiter;
   readonly log: Logger;
   readonly clock: Clock;
   readonly slots: UploadSlots;
@@ -45,10 +45,6 @@ export interface UploadConnectionDeps {
   readonly signal: AbortSignal;
   readonly onSent: (bytes: number) => void;
 }
-
-/** Under a rate limit a chunk takes this long at most, so that no child waits 5 s for its next byte. */
-const CHUNK_S = 0.25;
-const CHUNK_LENGTH_MIN = 4 * 1024;
 
 export class UploadConnection implements ByteReader, ByteWriter {
   readonly #reader: LineReader;
@@ -180,8 +176,7 @@ export class UploadConnection implements ByteReader, ByteWriter {
 
   #chunkLength(): number {
     const { limiter, slots } = this.deps;
-    if (limiter.bytesPerSecond === 0) return Infinity;
-    return Math.max(Math.floor((limiter.bytesPerSecond * CHUNK_S) / slots.active), CHUNK_LENGTH_MIN);
+    return chunkLengthAt(limiter.bytesPerSecond / slots.active);
   }
 
   async #upgrade(request: RequestHead): Promise<boolean> {

@@ -10,7 +10,7 @@
 import type { Clock } from "../core/clock.ts";
 import { LacewingError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { RateLimiter } from "../core/rate_limit.ts";
+import type { Limiter } from "../core/rate_limit.ts";
 import { closeQuietly, formatHostPort, messageOf, prepare } from "./connection.ts";
 import type { PieceProvider } from "./piece_transfer.ts";
 import { UploadConnection, type UploadLimits } from "./upload_connection.ts";
@@ -18,7 +18,7 @@ import { UploadSlots } from "./upload_slots.ts";
 
 export interface UploadServerDeps {
   readonly provider: PieceProvider;
-  readonly limiter: RateLimiter;
+  readonly limiter: Limiter;
   readonly log: Logger;
   readonly clock: Clock;
 }

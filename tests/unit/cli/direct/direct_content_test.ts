@@ -201,5 +201,5 @@ Deno.test("a rate limit is kept", async () => {
     rateLimitBytesPerSecond: 100,
   });
   while (await content.read() !== null);
-  assertEquals(Math.abs(sleptMs - 9900) < 10, true, String(sleptMs));
+  assertEquals(Math.abs(sleptMs - 9990) < 10, true, String(sleptMs));
 });

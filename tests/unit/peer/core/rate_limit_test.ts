@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { RateLimiter } from "../../../../peer/core/rate_limit.ts";
+import { chunkLengthAt, RateLimiter } from "../../../../peer/core/rate_limit.ts";
 import { FakeClock, settle } from "./fake_clock.ts";
 
 const KB = 1000;
@@ -107,7 +107,7 @@ Deno.test("taking nothing does not wait, nor does it jump the queue", async () =
   const large = limiter.take(1100);
   const nothing = limiter.take(0);
   assert(!await isDone(nothing));
-  await clock.advance(1000);
+  await clock.advance(1100);
   assert(await isDone(large) && await isDone(nothing));
 });
 
@@ -196,7 +196,7 @@ Deno.test("an abort is heard at once by who waits behind others, and takes nothi
   controller.abort(reason);
   assertEquals(await aborted, reason);
   assert(!await isDone(first));
-  await clock.advance(11_000);
+  await clock.advance(11_100);
   assert(await isDone(first) && await isDone(last));
 });
 
@@ -221,4 +221,81 @@ Deno.test("take() leaves no listener on a signal that outlives it", async () => 
   for (let turn = 0; turn < 5; turn++) limiter.take(500, signal);
   await clock.advance(10_000);
   assertEquals(listeners, 0);
+});
+
+/** As `startStream`, through a share of the limiter, over so many connections. */
+function startShare(limiter: RateLimiter, { chunkLength, connections }: { chunkLength: number; connections: number }) {
+  const share = limiter.share();
+  const stream = { bytes: 0, stopped: false };
+  const run = async () => {
+    while (!stream.stopped) {
+      await share.take(chunkLength);
+      if (!stream.stopped) stream.bytes += chunkLength;
+      // What is received is written before more is taken.
+      for (let turn = 0; turn < 3; turn++) await Promise.resolve();
+    }
+  };
+  const ended = Promise.all(Array.from({ length: connections }, run));
+  const stop = async () => {
+    stream.stopped = true;
+    limiter.setRate(0);
+    await ended;
+  };
+  return { stream, stop };
+}
+
+const SHARES: [string, { chunkLength: number; connections: number }, { chunkLength: number; connections: number }][] = [
+  ["alike", { chunkLength: 16 * KB, connections: 1 }, { chunkLength: 16 * KB, connections: 1 }],
+  ["with 1 and 4 connections", { chunkLength: 16 * KB, connections: 1 }, { chunkLength: 16 * KB, connections: 4 }],
+  ["of small and large chunks", { chunkLength: 4 * KB, connections: 1 }, { chunkLength: 64 * KB, connections: 1 }],
+  ["of small chunks and many large ones", { chunkLength: 4 * KB, connections: 1 }, {
+    chunkLength: 64 * KB,
+    connections: 8,
+  }],
+];
+for (const [name, one, other] of SHARES) {
+  Deno.test(`two shares ${name} get the same, and together the rate`, async () => {
+    const clock = new FakeClock();
+    const limiter = new RateLimiter(clock, 2 * MB);
+    const streams = [startShare(limiter, one), startShare(limiter, other)];
+    await clock.advance(5000);
+    const [first, second] = streams.map(({ stream }) => stream.bytes) as [number, number];
+    await Promise.all(streams.map((stream) => stream.stop()));
+    assert(Math.abs(first / second - 1) <= 0.05, `${first} and ${second}`);
+    assert(Math.abs((first + second) / (10 * MB) - 1) <= 0.03, `${first + second}`);
+  });
+}
+
+Deno.test("a share that was away does not make up for it, and leaves all to the other", async () => {
+  const clock = new FakeClock();
+  const limiter = new RateLimiter(clock, MB);
+  const one = startShare(limiter, { chunkLength: 16 * KB, connections: 1 });
+  await clock.advance(10_000);
+  const before = one.stream.bytes;
+  assert(Math.abs(before / (10 * MB) - 1) <= 0.03);
+  const other = startShare(limiter, { chunkLength: 16 * KB, connections: 1 });
+  await clock.advance(5000);
+  const [first, second] = [one.stream.bytes - before, other.stream.bytes];
+  await Promise.all([one.stop(), other.stop()]);
+  assert(Math.abs(first / second - 1) <= 0.05, `${first} and ${second}`);
+});
+
+Deno.test("an abort in one share leaves the other its turn", async () => {
+  const clock = new FakeClock();
+  const limiter = new RateLimiter(clock, 1000);
+  const [one, other] = [limiter.share(), limiter.share()];
+  assertEquals(one.bytesPerSecond, 1000);
+  const controller = new AbortController();
+  const aborted = assertRejects(() => one.take(1e9, controller.signal)!);
+  const next = other.take(1000)!;
+  controller.abort(new Error("over"));
+  await aborted;
+  await clock.advance(1000);
+  assert(await isDone(next));
+});
+
+Deno.test("chunkLengthAt() takes a twentieth of a second, never tiny chunks, and all without a limit", () => {
+  assertEquals(chunkLengthAt(0), Infinity);
+  assertEquals(chunkLengthAt(1), 4096);
+  assertEquals(chunkLengthAt(20 * MB), MB);
 });

@@ -6,6 +6,13 @@ import { Run } from "../../../../peer/task/run.ts";
 import { TaskRate } from "../../../../peer/task/task_rate.ts";
 import { FakeClock } from "../core/fake_clock.ts";
 
+const deps = {
+  onDisposed() {},
+  verify: () => Promise.reject(new Error("not asked")),
+  hostName: (id: string) => id,
+  isCurrent: () => Promise.resolve(true),
+};
+
 function requestAt(rateLimitBytesPerSecond: number): Run {
   return new Run(
     "task",
@@ -19,7 +26,7 @@ function requestAt(rateLimitBytesPerSecond: number): Run {
       disableBackSource: false,
       rateLimitBytesPerSecond,
     },
-    { onDisposed() {}, verify: () => Promise.reject(new Error()), hostName: (id) => id, isCurrent: async () => true },
+    deps,
     new AbortController().signal,
   );
 }
