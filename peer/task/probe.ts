@@ -93,10 +93,11 @@ async function spool(
     signal: AbortSignal;
   },
 ): Promise<{ path: string; length: number }> {
-  await Deno.mkdir(tempDir, { recursive: true });
-  const path = await Deno.makeTempFile({ dir: tempDir, prefix: "unknown-length-" });
+  await using _body = body;
+  let path: string | null = null;
   try {
-    await using _body = body;
+    await Deno.mkdir(tempDir, { recursive: true });
+    path = await Deno.makeTempFile({ dir: tempDir, prefix: "unknown-length-" });
     using file = await Deno.open(path, { write: true });
     let length = 0;
     while (true) {
@@ -109,12 +110,12 @@ async function spool(
       length += chunk.length;
     }
   } catch (error) {
-    await Deno.remove(path).catch(() => {});
+    if (path !== null) await Deno.remove(path).catch(() => {});
     if (signal.aborted || error instanceof LacewingError) throw error;
     const full = error instanceof Error && /ENOSPC|os error 28|no space/i.test(error.message);
     throw new LacewingError(
       full ? "disk_full" : "file",
-      `Cannot write ${path}: ${error instanceof Error ? error.message : error}`,
+      `Cannot write ${path ?? tempDir}: ${error instanceof Error ? error.message : error}`,
       { cause: error },
     );
   }

@@ -36,7 +36,7 @@ function openBodies(source: FakeSource): Set<SourceBody> {
   source.open = async (request, options) => {
     const body: SourceBody = {
       ...await open(request, options),
-      [Symbol.asyncDispose]: async () => void bodies.delete(body),
+      [Symbol.asyncDispose]: () => Promise.resolve(void bodies.delete(body)),
     };
     bodies.add(body);
     return body;
@@ -139,9 +139,11 @@ Deno.test("a probe that is stopped while it gathers leaves no file", async () =>
 
 Deno.test("a temporary folder that cannot be made is a failure of the file", async () => {
   await using place = new Place();
-  const deps = { ...depsOf(plain(10, { chunked: true }), place), tempDir: place.path("no-folder/tmp") };
+  const source = plain(10, { chunked: true });
+  const bodies = openBodies(source);
+  const deps = { ...depsOf(source, place), tempDir: place.path("no-folder/tmp") };
   const error = await assertRejects(() => probe(ORIGIN, deps), LacewingError) as LacewingError;
-  assertEquals(error.code, "file");
+  assertEquals([error.code, bodies.size], ["file", 0]);
 });
 
 Deno.test("a gathered file that is shorter than its content is an error, and goes", async () => {
