@@ -23,14 +23,21 @@ export class FetchTransport implements Transport {
     this.#client = Deno.createHttpClient({ caCerts: [...caCerts], http2: false, allowHost: true });
   }
 
-  async send({ url, headers, address, signal }: TransportRequest): Promise<TransportAnswer> {
+  async send({ url, headers, address, signal, method = "GET", body }: TransportRequest): Promise<TransportAnswer> {
     signal.throwIfAborted();
     if (address !== null && url.protocol !== "http:") throw new TypeError("fetch cannot pin an address under TLS");
     const pairs = headers.map(([name, value]: HeaderPair): [string, string] => [name, value]);
     if (address !== null) pairs.push(["host", url.host]);
     const target = address === null ? url : urlAt(url, address);
     try {
-      const init = { client: this.#client, redirect: "manual" as const, headers: pairs, signal };
+      const init = {
+        client: this.#client,
+        redirect: "manual" as const,
+        headers: pairs,
+        signal,
+        method,
+        ...(body === undefined ? {} : { body }),
+      };
       return new FetchAnswer(await fetch(target, init), { url, signal });
     } catch (cause) {
       signal.throwIfAborted();

@@ -16,7 +16,7 @@ import { type Logger, silentLogger } from "../core/log.ts";
 import { machineFacts } from "../core/machine.ts";
 import { VERSION } from "../core/version.ts";
 import { FetchTransport } from "./fetch_transport.ts";
-import { isPassing, readAnswer } from "./http_answer.ts";
+import { type AnswerFacts, isPassing, readAnswer } from "./http_answer.ts";
 import { HttpBody } from "./http_body.ts";
 import {
   firstHop,
@@ -28,12 +28,14 @@ import {
   requestHeaders,
   shownUrl,
 } from "./http_request.ts";
+import type { FolderAnswer } from "./listing/http_folder.ts";
+import type { Listing, ListRequest } from "./listing/listing.ts";
 import { NodeTransport } from "./node_transport.ts";
 import { bareHost, type Environment, proxyFor, withoutExceptions } from "./proxy_env.ts";
 import { type Lookup, Resolver } from "./resolver.ts";
 import { backoffMs, RETRY_AFTER_MAX_MS, retryAfterMs } from "./retry.ts";
 import type { Source, SourceBody, SourceRequest } from "./source.ts";
-import { discard, type Transport, type TransportAnswer } from "./transport.ts";
+import { discard, type Transport, type TransportAnswer, type TransportRequest } from "./transport.ts";
 
 export interface HttpSourceConfig {
   /** PEM texts of authorities trusted besides the usual ones. */
@@ -91,9 +93,15 @@ interface Exchange {
   readonly unlink: () => void;
 }
 
-/** What one try came to: a body, or a failure that may pass with how long the origin asks to wait. */
-type Outcome =
-  | { readonly body: SourceBody }
+/** What is asked of an origin, whatever hop it leads to. */
+type Order = Pick<SourceRequest, "range"> & Pick<TransportRequest, "method" | "body">;
+
+/** Makes of an answer what was wanted; throws what the answer means otherwise. */
+type Reader<T> = (hop: Hop, exchange: Exchange) => T | Promise<T>;
+
+/** What one try came to: what was wanted, or a failure that may pass with how long the origin asks to wait. */
+type Outcome<T> =
+  | { readonly result: T }
   | { readonly failure: LacewingError; readonly afterMs: number | null };
 
 class HttpSource implements Source, AsyncDisposable {
@@ -121,7 +129,6 @@ class HttpSource implements Source, AsyncDisposable {
   }
 
   async open(request: SourceRequest, { signal }: { signal: AbortSignal }): Promise<SourceBody> {
-    const { clock, random, config } = this.#options;
     const { range } = request;
     if (
       range !== null && !(range.offset >= 0 && range.length > 0 && Number.isSafeInteger(range.offset + range.length))
@@ -129,10 +136,31 @@ class HttpSource implements Source, AsyncDisposable {
       throw new RangeError(`Cannot read ${range.length} B at ${range.offset}`);
     }
     const hop = firstHop(request.url, request.headers);
+    return await this.#retry(
+      hop,
+      { order: { range }, read: (hop, exchange) => this.#body(hop, request, exchange) },
+      signal,
+    );
+  }
+
+  /** Lists the folder behind a URL; the code for it is loaded only then. */
+  async list(request: ListRequest, { signal }: { signal: AbortSignal }): Promise<Listing> {
+    const { listHttpFolder, readFolderAnswer } = await import("./listing/http_folder.ts");
+    return await listHttpFolder(async ({ url, headers, method, body }) => {
+      const order = { range: null, method, ...(body === undefined ? {} : { body }) };
+      const read: Reader<FolderAnswer> = ({ url }, exchange) =>
+        readFolderAnswer({ url, ...exchange.answer }, (facts) => this.#bodyOf(url, exchange, facts));
+      return await this.#retry(firstHop(url, headers), { order, read }, signal);
+    }, request);
+  }
+
+  /** Asks until an answer can be read, or the retries are used up. */
+  async #retry<T>(hop: Hop, wish: { order: Order; read: Reader<T> }, signal: AbortSignal): Promise<T> {
+    const { clock, random, config } = this.#options;
     for (let attempt = 0;; attempt++) {
       signal.throwIfAborted();
-      const outcome = await this.#try(hop, request, signal);
-      if ("body" in outcome) return outcome.body;
+      const outcome = await this.#try(hop, wish, signal);
+      if ("result" in outcome) return outcome.result;
       const { failure, afterMs } = outcome;
       if (attempt >= (config.retries ?? RETRIES)) throw failure;
       if (afterMs !== null && afterMs > RETRY_AFTER_MAX_MS) {
@@ -156,12 +184,16 @@ class HttpSource implements Source, AsyncDisposable {
   }
 
   /** One try through all redirects. Throws what another try would not change. */
-  async #try(first: Hop, request: SourceRequest, signal: AbortSignal): Promise<Outcome> {
+  async #try<T>(
+    first: Hop,
+    { order, read }: { order: Order; read: Reader<T> },
+    signal: AbortSignal,
+  ): Promise<Outcome<T>> {
     let hop = first;
     for (;;) {
       let exchange: Exchange;
       try {
-        exchange = await this.#ask(hop, request, signal);
+        exchange = await this.#ask(hop, order, signal);
       } catch (error) {
         if (error instanceof LacewingError && error.code === "network") return { failure: error, afterMs: null };
         throw error;
@@ -173,10 +205,11 @@ class HttpSource implements Source, AsyncDisposable {
         continue;
       }
       try {
-        return { body: this.#body(hop, request, exchange) };
+        return { result: await read(hop, exchange) };
       } catch (error) {
         await this.#discard(exchange, hop);
-        if (!(error instanceof LacewingError) || !isPassing(status)) throw error;
+        // A page is read here to its end: its connection may break.
+        if (!(error instanceof LacewingError) || !(isPassing(status) || error.code === "network")) throw error;
         return { failure: error, afterMs: retryAfterMs(headers.get("retry-after"), this.#now()) };
       }
     }
@@ -187,8 +220,12 @@ class HttpSource implements Source, AsyncDisposable {
     const question = { url: hop.url, range, ...(expect === undefined ? {} : { expect }) };
     const facts = readAnswer(question, answer.status, answer.headers);
     const isEmptied = answer.status === 416;
-    return new HttpBody(facts, isEmptied ? withoutBody(answer) : answer, {
-      url: hop.url,
+    return this.#bodyOf(hop.url, { answer: isEmptied ? withoutBody(answer) : answer, abort, unlink }, facts);
+  }
+
+  #bodyOf(url: URL, { answer, abort, unlink }: Exchange, facts: AnswerFacts): SourceBody {
+    return new HttpBody(facts, answer, {
+      url,
       clock: this.#options.clock,
       idleTimeoutMs: this.#idleTimeoutMs,
       abort,
@@ -197,11 +234,11 @@ class HttpSource implements Source, AsyncDisposable {
   }
 
   /** Sends one request by the first of its routes that leads anywhere. */
-  async #ask(hop: Hop, request: SourceRequest, signal: AbortSignal): Promise<Exchange> {
+  async #ask(hop: Hop, order: Order, signal: AbortSignal): Promise<Exchange> {
     const routes = await this.#routes(hop.url, signal);
     for (const [index, route] of routes.entries()) {
       try {
-        return await this.#send(hop, route, { range: request.range, signal });
+        return await this.#send(hop, route, { ...order, signal });
       } catch (error) {
         const mayPass = error instanceof LacewingError && (error.code === "network" || error.code === "timeout");
         if (!mayPass || index === routes.length - 1) throw error;
@@ -233,14 +270,15 @@ class HttpSource implements Source, AsyncDisposable {
   async #send(
     hop: Hop,
     route: Route,
-    { range, signal }: { range: SourceRequest["range"]; signal: AbortSignal },
+    { range, signal, ...order }: Order & { signal: AbortSignal },
   ): Promise<Exchange> {
     const abort = new AbortController();
     const onAbort = () => abort.abort(signal.reason);
     const unlink = () => signal.removeEventListener("abort", onAbort);
     signal.addEventListener("abort", onAbort, { once: true });
     const headers = requestHeaders(hop, { range, userAgent: `lacewing/${VERSION}` });
-    const sending = route.transport.send({ url: hop.url, headers, address: route.address, signal: abort.signal });
+    const { address, transport } = route;
+    const sending = transport.send({ url: hop.url, headers, address, signal: abort.signal, ...order });
     try {
       return { answer: await this.#withinTime(sending, { url: hop.url, route, abort }), abort, unlink };
     } catch (error) {

@@ -22,7 +22,7 @@ export class NodeTransport implements Transport {
     this.#trust = { ...ca, rejectUnauthorized: !insecure };
   }
 
-  send({ url, headers, address, signal }: TransportRequest): Promise<TransportAnswer> {
+  send({ url, headers, address, signal, method = "GET", body }: TransportRequest): Promise<TransportAnswer> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       const host = bareHost(url);
@@ -30,6 +30,7 @@ export class NodeTransport implements Transport {
         host: address ?? host,
         port: portOf(url),
         path: url.pathname + url.search,
+        method,
         headers: { host: url.host, ...grouped(headers) },
       };
       const request = url.protocol === "http:"
@@ -43,7 +44,7 @@ export class NodeTransport implements Transport {
         reject(signal.aborted ? signal.reason : reachError(url, cause));
       });
       request.once("close", () => reject(signal.aborted ? signal.reason : reachError(url, "the connection closed")));
-      request.end();
+      request.end(body);
     });
   }
 

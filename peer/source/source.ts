@@ -3,6 +3,7 @@
  * the content it read. One per scheme; `http` and `https` share one.
  */
 import type { ByteRange } from "../core/piece.ts";
+import type { Listing, ListRequest } from "./listing/listing.ts";
 
 /** How a request reaches the origin. */
 export interface SourceRequest {
@@ -55,4 +56,11 @@ export interface Source {
    * origin has another version than `expect`, and `usage` for a scheme or header that cannot be sent.
    */
   open(request: SourceRequest, options: { signal: AbortSignal }): Promise<SourceBody>;
+
+  /**
+   * What one folder holds. Left out by a source that cannot tell.
+   *
+   * @throws {LacewingError} as `open`; `usage` when the URL is no folder, `policy` when it redirects out of `start`
+   */
+  list?(request: ListRequest, options: { signal: AbortSignal }): Promise<Listing>;
 }

@@ -3,12 +3,15 @@
  */
 import { LacewingError } from "../core/errors.ts";
 import { createHttpSource, type HttpSourceOptions } from "./http_source.ts";
+import type { Listing, ListRequest } from "./listing/listing.ts";
 import type { Source, SourceBody, SourceRequest } from "./source.ts";
 
 /** Sources by scheme, as one source. */
 export interface Sources extends Source, AsyncDisposable {
   /** Schemes that can be read, in the order they were registered. */
   readonly schemes: readonly string[];
+  /** @throws {LacewingError} `usage` that lists the schemes that can, where the URL's cannot */
+  list(request: ListRequest, options: { signal: AbortSignal }): Promise<Listing>;
 }
 
 /** The sources that are built in. Close bodies before the sources. */
@@ -30,9 +33,21 @@ export class SourceRegistry implements Sources {
 
   /** @throws {LacewingError} `usage` that lists the known schemes, and what the scheme's source throws. */
   async open(request: SourceRequest, options: { signal: AbortSignal }): Promise<SourceBody> {
-    const scheme = URL.parse(request.url)?.protocol.slice(0, -1) ?? null;
+    return await this.#find(request.url).open(request, options);
+  }
+
+  async list(request: ListRequest, options: { signal: AbortSignal }): Promise<Listing> {
+    const source = this.#find(request.url);
+    if (source.list !== undefined) return await source.list(request, options);
+    const can = [...this.#sources].filter(([, { list }]) => list !== undefined).map(([scheme]) => scheme);
+    const scheme = URL.parse(request.url)?.protocol.slice(0, -1);
+    throw new LacewingError("usage", `Cannot list folders of ${scheme}: only those of ${can.join(", ")}`);
+  }
+
+  #find(url: string): Source {
+    const scheme = URL.parse(url)?.protocol.slice(0, -1) ?? null;
     const source = scheme === null ? undefined : this.#sources.get(scheme);
-    if (source !== undefined) return await source.open(request, options);
+    if (source !== undefined) return source;
     const what = scheme === null ? "a URL without a scheme" : `scheme ${JSON.stringify(scheme.slice(0, 50))}`;
     throw new LacewingError("usage", `Cannot read ${what}: want one of ${this.schemes.join(", ")}`);
   }

@@ -15,6 +15,9 @@ export interface TransportRequest {
   readonly address: string | null;
   /** Ends the request and the body's reading. */
   readonly signal: AbortSignal;
+  /** Default: GET. */
+  readonly method?: "GET" | "PROPFIND";
+  readonly body?: string;
 }
 
 export interface TransportAnswer {
