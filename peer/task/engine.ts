@@ -8,14 +8,14 @@
  */
 import { digestInUrl } from "../core/digest.ts";
 import { fromWireError, toWireError } from "../core/errors.ts";
-import type { Neighbour, PieceDigest, TaskMeta, TaskSpec } from "../core/wire/scheduler.ts";
+import type { Neighbour, PieceDigest, TaskMeta, TaskSpec, WireError } from "../core/wire/scheduler.ts";
 import type { StoredTask } from "../storage/piece_store.ts";
 import type { EngineConfig, EngineDeps } from "./engine_deps.ts";
 import { changedTooOften, contradicted, isChanged, noHolder } from "./engine_errors.ts";
-import { type SessionContext, startSession } from "./engine_session.ts";
+import { joinStateOf, type SessionContext, startSession } from "./engine_session.ts";
 import { isStillAtOrigin, needsNoCheck } from "./freshness.ts";
 import type { PieceOrigin } from "./ledger.ts";
-import { importSpool, probe } from "./probe.ts";
+import { probe, takeProbe } from "./probe.ts";
 import { Requests } from "./requests.ts";
 import { Run } from "./run.ts";
 import type { Session } from "./session.ts";
@@ -97,7 +97,6 @@ export class Engine implements SwarmListener {
     this.#requests.add(run);
     run.finished.catch(() => this.#remove(run));
     this.#rate.update();
-    if (this.#failure !== undefined) run.fail(this.#failure);
     if (this.#session !== null) run.attach(this.#session);
     const after = this.joinState();
     if (after.canSource !== before.canSource || after.partial !== before.partial) this.#membership?.update();
@@ -114,14 +113,7 @@ export class Engine implements SwarmListener {
   }
 
   joinState(): JoinState {
-    const meta = this.#session?.meta ?? this.#disk.stored?.info.meta;
-    return {
-      ...(meta === undefined ? {} : { meta }),
-      pieceCount: this.#session?.picker.heldCount ?? this.#disk.stored?.info.pieceCount ?? 0,
-      canSource: this.#requests.canSource,
-      anonymous: this.#requests.headers.length === 0,
-      partial: this.#requests.isPartial,
-    };
+    return joinStateOf(this.#requests, this.#session, this.#disk.stored);
   }
 
   onTask(meta: TaskMeta | null, neighbours: readonly Neighbour[], { confirm } = { confirm: false }): void {
@@ -157,9 +149,7 @@ export class Engine implements SwarmListener {
     this.#enqueue(() => {
       if (this.#session?.meta.generation !== generation) return;
       const conflicts = this.#session.learn(pieces);
-      if (conflicts.length > 0) {
-        this.#fail(contradicted(conflicts[0]), { drop: true });
-      }
+      if (conflicts.length > 0) this.#fail(contradicted(conflicts[0]), { drop: true });
     });
   }
 
@@ -181,11 +171,8 @@ export class Engine implements SwarmListener {
     });
   }
 
-  onFailed(error: { code: string; message: string }): void {
-    this.#enqueue(() => {
-      if (this.#session?.isComplete) return;
-      this.#fail(fromWireError(error));
-    });
+  onFailed(error: WireError): void {
+    this.#enqueue(() => this.#session?.isComplete ? undefined : this.#fail(fromWireError(error)));
   }
 
   onDown(): void {
@@ -266,10 +253,9 @@ export class Engine implements SwarmListener {
   async #probe(leaseId: number): Promise<void> {
     if (this.#probing || this.#stop.signal.aborted) return;
     this.#probing = true;
-    const { deps, spec } = this;
     try {
-      const found = await probe({ url: spec.url, headers: this.#requests.headers }, {
-        ...deps,
+      const found = await probe({ url: this.spec.url, headers: this.#requests.headers }, {
+        ...this.deps,
         limiters: this.#rate.limiters,
         signal: this.#stop.signal,
       });
@@ -281,15 +267,9 @@ export class Engine implements SwarmListener {
           return await found.body?.[Symbol.asyncDispose]();
         }
         this.#membership?.meta(found.meta);
-        if (found.spool !== null) await importSpool(found.spool, session);
-        if (session.picker.pieceCount === 0) await found.body?.[Symbol.asyncDispose]();
-        else if (found.spool === null) {
-          const { meta, count, body } = found;
-          session.lease({ leaseId, generation: meta.generation, first: 0, count }, body ?? undefined);
-          // Only now: alone, this host would read the same pieces a second time.
-          return session.setManaged(!this.#down);
-        }
-        this.#leaseEnded(session, leaseId, undefined);
+        if (!await takeProbe(found, session, leaseId)) this.#leaseEnded(session, leaseId, undefined);
+        // Only now: alone, this host would read the same pieces a second time.
+        session.setManaged(!this.#down);
       });
     } catch (error) {
       this.#probing = false;

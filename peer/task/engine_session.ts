@@ -9,7 +9,7 @@ import type { StoredTask } from "../storage/piece_store.ts";
 import type { EngineConfig, EngineDeps } from "./engine_deps.ts";
 import type { Requests } from "./requests.ts";
 import { Session, type SessionEvents } from "./session.ts";
-import type { Membership } from "./swarm.ts";
+import type { JoinState, Membership } from "./swarm.ts";
 
 export interface SessionContext {
   readonly deps: EngineDeps;
@@ -44,4 +44,16 @@ export function startSession(
       membership()?.badPeer(hostId, piece);
     },
   });
+}
+
+/** What a scheduler is told of this host's part when it joins. */
+export function joinStateOf(requests: Requests, session: Session | null, stored: StoredTask | null): JoinState {
+  const meta = session?.meta ?? stored?.info.meta;
+  return {
+    ...(meta === undefined ? {} : { meta }),
+    pieceCount: session?.picker.heldCount ?? stored?.info.pieceCount ?? 0,
+    canSource: requests.canSource,
+    anonymous: requests.headers.length === 0,
+    partial: requests.isPartial,
+  };
 }

@@ -61,6 +61,25 @@ export async function probe(
   return { meta, body: usable ? body : null, count: Math.min(covered, total), spool: null };
 }
 
+/**
+ * Hands what the probe brought to the session of its generation.
+ *
+ * @returns whether the lease goes on as a read of the answer's bytes
+ */
+export async function takeProbe(
+  { meta, body, count, spool }: Probe,
+  session: Session,
+  leaseId: number,
+): Promise<boolean> {
+  if (spool !== null) await importSpool(spool, session);
+  if (spool !== null || session.picker.pieceCount === 0) {
+    await body?.[Symbol.asyncDispose]();
+    return false;
+  }
+  session.lease({ leaseId, generation: meta.generation, first: 0, count }, body ?? undefined);
+  return true;
+}
+
 /** Takes the pieces of a gathered content into the session's store and removes the file. */
 export async function importSpool(path: string, session: Session): Promise<void> {
   try {
