@@ -9,7 +9,7 @@ import { type ByteRange, piecesOf } from "../core/piece.ts";
 import { resolveRange } from "../core/range.ts";
 import type { PieceOrigin } from "./ledger.ts";
 import type { Session } from "./session.ts";
-import type { TaskProgress, TaskRequest, TaskResult, TaskRun } from "./task.ts";
+import type { StreamingRun, TaskProgress, TaskRequest, TaskResult } from "./task.ts";
 
 const READ_LENGTH = 256 * 1024;
 /** How far ahead of a reader pieces are fetched first, in bytes. */
@@ -25,14 +25,16 @@ export interface RunDeps {
   readonly hostName: (hostId: string) => string;
 }
 
-export class Run implements TaskRun {
+export class Run implements StreamingRun {
   readonly finished: Promise<TaskResult>;
+  readonly opened: Promise<{ contentLength: number }>;
   readonly #settled = Promise.withResolvers<TaskResult>();
   readonly #listeners = new Set<() => void>();
   readonly #ended = new AbortController();
   readonly #parents = new Map<string, number>();
   #session: Session | null = null;
   readonly #attached = Promise.withResolvers<Session>();
+  readonly #opened = Promise.withResolvers<{ contentLength: number }>();
   #range: ByteRange | null = null;
   #remaining = 0;
   #fromLocal = 0;
@@ -52,6 +54,8 @@ export class Run implements TaskRun {
     this.finished = this.#settled.promise;
     this.finished.catch(() => {});
     this.#attached.promise.catch(() => {});
+    this.opened = this.#opened.promise;
+    this.opened.catch(() => {});
     const onAbort = () => this.fail(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
     this.finished.finally(() => signal.removeEventListener("abort", onAbort)).catch(() => {});
@@ -87,6 +91,7 @@ export class Run implements TaskRun {
         new LacewingError("content_changed", "Cannot go on: the content changed at the origin while it was handed out"),
       );
     }
+    this.#opened.resolve({ contentLength: session.layout.contentLength });
     try {
       this.#begin(session);
     } catch (error) {
@@ -113,17 +118,18 @@ export class Run implements TaskRun {
     this.#isSettled = true;
     this.#ended.abort(reason);
     this.#attached.reject(reason);
+    this.#opened.reject(reason);
     this.#settled.reject(reason);
   }
 
-  async *read(): AsyncIterable<Uint8Array> {
+  async *read({ from = 0 }: { from?: number } = {}): AsyncIterable<Uint8Array> {
     const session = await this.#attached.promise;
     this.#handedOut = true;
     const range = this.#range;
     if (range === null) throw new TypeError("Cannot read a run without a range");
     const { pieceLength } = session.layout;
     const buffer = new Uint8Array(Math.min(READ_LENGTH, Math.max(1, range.length)));
-    let offset = range.offset;
+    let offset = range.offset + from;
     const end = range.offset + range.length;
     while (offset < end) {
       const number = Math.floor(offset / pieceLength);

@@ -46,6 +46,19 @@ export interface TaskRun extends AsyncDisposable {
   read(): AsyncIterable<Uint8Array>;
 }
 
+/** A run whose bytes can be read from any place on, with the content's length known before: what a proxy answers from. */
+export interface StreamingRun extends TaskRun {
+  /** Resolves as soon as the whole content's length is known, whatever part is asked for; rejects as `finished` does. */
+  readonly opened: Promise<{ readonly contentLength: number }>;
+  /** As `TaskRun.read`. @param from bytes of the part asked for to pass over */
+  read(options?: { from?: number }): AsyncIterable<Uint8Array>;
+}
+
+export interface StreamingStarter {
+  /** @throws {LacewingError} `usage` for a URL that cannot be read. */
+  start(request: TaskRequest, options: { signal: AbortSignal }): StreamingRun;
+}
+
 export interface TaskResult {
   readonly stats: DownloadStats;
   /** Absolute path of the whole content's file in the store. */
