@@ -94,7 +94,6 @@ export async function startPeer({ config, workHome, socket, log, aliveTimeMs }: 
 
   const facts = await hostFacts(config, id, upload.address.port);
   const schedulers = schedulerUrls(config);
-  let tasks: TaskManager;
   const swarm = schedulers === null ? null : new SchedulerSet({
     clock,
     random,
@@ -116,7 +115,7 @@ export async function startPeer({ config, workHome, socket, log, aliveTimeMs }: 
   const traffic = { sourceBytes: 0, wastedBytes: 0 };
   const totalLimiter = new RateLimiter(clock, config.download.totalRateLimit);
   const changes = storeChanges(() => heldTasks(store), (held, dropped) => swarm?.tell(held, dropped));
-  tasks = stack.use(
+  const tasks: TaskManager = stack.use(
     new TaskManager({
       store,
       source,
