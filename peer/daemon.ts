@@ -13,6 +13,7 @@ import { type DaemonConfig, fixedSchedulerUrls } from "./config.ts";
 import { startHealthServer } from "./health.ts";
 import { advertisedIp, hostId, platform } from "./host_facts.ts";
 import { startIpcServer } from "./ipc/server.ts";
+import type { Limits } from "./reload.ts";
 import { Orders } from "./scheduler_client/orders.ts";
 import { SchedulerSet } from "./scheduler_client/scheduler_set.ts";
 import { createSources } from "./source/sources.ts";
@@ -58,6 +59,8 @@ export interface RunningPeer extends AsyncDisposable {
   readonly tasks: TaskManager;
   /** Resolves when the daemon has had no work for its alive time. */
   readonly idle: Promise<void>;
+  /** Changes the limits from now on, for what is under way too. */
+  setLimits(limits: Limits): void;
 }
 
 /**
@@ -79,9 +82,10 @@ export async function startPeer({ config, workHome, socket, log, aliveTimeMs }: 
   );
   const client = stack.use(createPieceClient({ hostId: id, clock, log: log.room("transfer") }));
   const exchange = stack.use(createExchange({ hostId: id, clock, random, log: log.room("transfer") }));
+  const uploadLimiter = new RateLimiter(clock, config.upload.rateLimit);
   const upload = stack.use(startUploadServer({
     provider: stack.use(createPieceProvider(store, events)),
-    limiter: new RateLimiter(clock, config.upload.rateLimit),
+    limiter: uploadLimiter,
     clock,
     log: log.room("upload"),
   }, {
@@ -191,6 +195,11 @@ export async function startPeer({ config, workHome, socket, log, aliveTimeMs }: 
     },
     tasks,
     idle: idle.promise,
+    setLimits: ({ total, perTask, upload }) => {
+      totalLimiter.setRate(total);
+      tasks.setPerTaskRate(perTask);
+      uploadLimiter.setRate(upload);
+    },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

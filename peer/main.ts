@@ -1,18 +1,20 @@
 /**
  * `lacewing-peer`, and what `lacewing daemon` runs: flags, configuration file,
- * log sink, the `ready` line and the signals of the daemon.
+ * log sink, the `ready` line and the signals of the daemon: SIGINT and SIGTERM
+ * stop it, SIGHUP makes it read its configuration again.
  */
 import { parseArgs } from "@std/cli/parse-args";
 import { type DaemonConfig, defaultDaemonConfig, parseDaemonConfig } from "./config.ts";
 import { nearest } from "./core/config.ts";
 import { ERRORS, LacewingError } from "./core/errors.ts";
-import { createLogger, redactText } from "./core/log.ts";
+import { createLogger, type Logger, redactText } from "./core/log.ts";
 import { openLogFile } from "./core/log_file.ts";
 import { ensurePrivateFolder, machineFacts } from "./core/machine.ts";
 import { defaultLogDir, defaultSocket, defaultWorkHome } from "./core/paths.ts";
 import { parseByteSize } from "./core/units.ts";
 import { VERSION } from "./core/version.ts";
-import { startPeer } from "./daemon.ts";
+import { type RunningPeer, startPeer } from "./daemon.ts";
+import { configChanges, limitsOf } from "./reload.ts";
 
 const DEFAULT_CONFIG = "/etc/lacewing/client.yaml";
 /** A daemon that a client started leaves after this time without work. */
@@ -59,8 +61,7 @@ async function run(args: string[]): Promise<number> {
   if (flags.help) return print(HELP);
   if (flags.version) return print(`lacewing-peer ${VERSION}\n`);
   const facts = machineFacts();
-  const config = await readConfig(flags.config);
-  if (flags.limit !== undefined) config.download.totalRateLimit = readLimit(flags.limit);
+  const config = await readConfig(flags);
   const workHome = absolute(flags.workhome ?? (config.workHome === "" ? defaultWorkHome(facts) : config.workHome));
   const socket = socketPath(flags["daemon-sock"]);
   const logDir = absolute(flags.logdir ?? (config.logDir === "" ? defaultLogDir(facts, "daemon") : config.logDir));
@@ -76,6 +77,7 @@ async function run(args: string[]): Promise<number> {
   for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, onSignal);
   try {
     await using peer = await startPeer({ config, workHome, socket, log, aliveTimeMs });
+    using _reload = reloadOnHangup(peer, { config, log, read: () => readConfig(flags) });
     console.log(`ready ${JSON.stringify(peer.addresses)}`);
     log.info("ready", { ...peer.addresses, version: VERSION, work_home: workHome });
     await Promise.race([stopped.promise, peer.idle]);
@@ -84,6 +86,27 @@ async function run(args: string[]): Promise<number> {
     for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.removeSignalListener(signal, onSignal);
   }
   return 0;
+}
+
+/** On SIGHUP the configuration is read again, and its limits hold at once; what cannot be read changes nothing. */
+function reloadOnHangup(
+  peer: RunningPeer,
+  { config, log, read }: { config: DaemonConfig; log: Logger; read: () => Promise<DaemonConfig> },
+): Disposable {
+  let current = config;
+  const reload = async () => {
+    try {
+      const next = await read();
+      const { live } = configChanges(current, next);
+      peer.setLimits(limitsOf(next));
+      current = next;
+      log.info("configuration read again", { changed: live, needs_restart: configChanges(config, next).needRestart });
+    } catch (error) {
+      log.error("the configuration cannot be read again; the old one holds", { error });
+    }
+  };
+  Deno.addSignalListener("SIGHUP", reload);
+  return { [Symbol.dispose]: () => Deno.removeSignalListener("SIGHUP", reload) };
 }
 
 type Flags = Partial<Record<typeof STRINGS[number], string>> & Record<typeof BOOLEANS[number], boolean>;
@@ -117,8 +140,15 @@ function readLimit(text: string): number {
   }
 }
 
+/** The configuration, with what the flags say over it. */
+async function readConfig(flags: Flags): Promise<DaemonConfig> {
+  const config = await readConfigFile(flags.config);
+  if (flags.limit !== undefined) config.download.totalRateLimit = readLimit(flags.limit);
+  return config;
+}
+
 /** A file that was named must be there; the default one may be missing. */
-async function readConfig(named: string | undefined): Promise<DaemonConfig> {
+async function readConfigFile(named: string | undefined): Promise<DaemonConfig> {
   const fromEnv = Deno.env.get("CLIENT_CONFIG");
   const path = named ?? (fromEnv === "" ? undefined : fromEnv);
   try {

@@ -7,8 +7,8 @@
  */
 import type { Clock } from "./clock.ts";
 
-/** How much may pass at once after a pause, in seconds of the rate: 2% of any 5 s. */
-const BURST_S = 0.1;
+/** How much may pass at once after a pause, in seconds of the rate: 1% of any 5 s. */
+const BURST_S = 0.05;
 /** The same at the start: enough that a small file does not wait for a timer. */
 const FIRST_BURST_S = 0.01;
 /** Time that a chunk cut by `chunkLengthAt` takes: 1% of 5 s. */
