@@ -65,6 +65,7 @@ const HOST_MESSAGES: GoodRow[] = [
   { message: { type: "lease_end", task_id: TASK, lease_id: 3, error: ERROR }, optional: ["error"] },
   { message: { type: "starving", task_id: TASK, generation: "g1", pieces: [0, 5] } },
   { message: { type: "bad_peer", task_id: TASK, host_id: "h2", piece: 5 } },
+  { message: { type: "checked", task_id: TASK, generation: "g1", changed: true } },
   { message: { type: "complete", task_id: TASK, generation: "g1" } },
   {
     message: {
