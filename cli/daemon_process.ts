@@ -20,6 +20,11 @@ const ALREADY_RUNNING_CODE = 1;
 /** Tells the daemon that it may leave when there is no work (5 min unless its configuration says otherwise). */
 const STARTED_BY_CLIENT = { LACEWING_STARTED_BY_CLIENT: "1" };
 const MESSAGE_LENGTH_MAX = 300;
+/** As in the first line of a bundle (.ci/compile.ts); without them it would be read by the configuration around it. */
+const BUNDLE_FLAGS = [
+  ...["--ext=js", "--no-config", "--no-lock", "--no-prompt", "--no-remote", "--no-npm"],
+  "--unstable-no-legacy-abort",
+];
 
 export interface FindOptions<Connection> {
   readonly facts: PathFacts;
@@ -155,7 +160,7 @@ export function selfCommand(): { command: string; args: string[] } {
   const command = Deno.execPath();
   if (Deno.build.standalone) return { command, args: [] };
   const own = new URL(import.meta.url);
-  if (!own.pathname.endsWith(".ts")) return { command, args: ["run", "-A", "--no-config", own.href] };
+  if (!own.pathname.endsWith(".ts")) return { command, args: ["run", "-A", ...BUNDLE_FLAGS, own.href] };
   const root = decodeURIComponent(new URL("..", own).pathname);
   const isNpmMap = import.meta.resolve("@std/cli/parse-args").startsWith("file:");
   const map = isNpmMap ? [`--import-map=${root}import_map.npm.json`] : [];

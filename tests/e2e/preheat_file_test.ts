@@ -6,11 +6,11 @@ import type { ManagerProcess } from "../testutil/process.ts";
 
 const MIB = 1024 * 1024;
 
-// deno-lint-ignore no-explicit-any
 async function preheat(
   manager: ManagerProcess,
   args: Record<string, unknown>,
   beside: Record<string, unknown> = {},
+  // deno-lint-ignore no-explicit-any
 ): Promise<any> {
   const answer = await manager.api("POST", "/api/v1/jobs", { type: "preheat", args, ...beside });
   assertEquals(answer.status, 200, JSON.stringify(answer.body));

@@ -12,6 +12,8 @@ export interface ChildResult {
 }
 
 export interface ChildOptions {
+  /** Program that is run; default: the `deno` of the tests. */
+  command?: string;
   env?: Record<string, string>;
   cwd?: string;
 }
@@ -32,9 +34,8 @@ export class Child {
   readonly #waiters = new Set<Waiter>();
   #hasEnded = false;
 
-  /** Runs `deno` with these arguments. */
-  constructor(args: readonly string[], { env = {}, cwd }: ChildOptions = {}) {
-    this.#process = new Deno.Command(Deno.execPath(), {
+  constructor(args: readonly string[], { command = Deno.execPath(), env = {}, cwd }: ChildOptions = {}) {
+    this.#process = new Deno.Command(command, {
       args: [...args],
       env: { DENO_NO_UPDATE_CHECK: "1", ...env },
       ...(cwd === undefined ? {} : { cwd }),
@@ -101,7 +102,7 @@ export class Child {
   }
 }
 
-/** Runs `deno` with these arguments to its end; an aborted signal stops it with SIGINT, as a user does. */
+/** Runs a program with these arguments to its end; an aborted signal stops it with SIGINT, as a user does. */
 export async function runToEnd(
   args: readonly string[],
   { signal, ...options }: ChildOptions & { signal?: AbortSignal } = {},
