@@ -1,0 +1,193 @@
+/**
+ * `deno task bench`: measures Lacewing against the bound, curl and BitTorrent
+ * on a network of this machine's own (root on Linux). Where that cannot be it
+ * says why, and ends with 0.
+ */
+import { LacewingError } from "../../peer/core/errors.ts";
+import { bittorrent } from "./bittorrent.ts";
+import { Calibration } from "./calibrate.ts";
+import { runClientBench } from "./client_bench.ts";
+import type { Contestant, Workload } from "./contestant.ts";
+import { curl } from "./curl.ts";
+import { lacewing } from "./lacewing.ts";
+import { machineFacts } from "./machine.ts";
+import { removeAll } from "./network.ts";
+import { type BenchSettings, readSettings, USAGE } from "./options.ts";
+import { runPair } from "./pair_bench.ts";
+import { missing } from "./prerequisites.ts";
+import { clientLines, pairTable, scenarioTable, tinyTable } from "./report.ts";
+import { scenarioById } from "./scenarios.ts";
+import { runScenario, type ScenarioResult } from "./swarm_bench.ts";
+import { plot } from "./svg.ts";
+import { runTiny } from "./tiny_bench.ts";
+import { makeWorkload } from "./workload.ts";
+
+const CONTESTANTS: readonly Contestant[] = [lacewing, bittorrent, curl];
+
+/** Everything that a run has found; what --json holds. */
+interface Findings {
+  readonly machine: string;
+  readonly date: string;
+  readonly args: readonly string[];
+  readonly calibrated: Record<string, number>;
+  readonly swarm: readonly ScenarioResult[];
+  readonly others: Readonly<Record<string, unknown>>;
+}
+
+class Bench {
+  readonly calibration = new Calibration();
+  readonly swarm: ScenarioResult[] = [];
+  readonly others: Record<string, unknown> = {};
+  readonly #made = new Map<string, Promise<Workload>>();
+  readonly #contestants: Contestant[];
+  #isWrong = false;
+
+  constructor(
+    private readonly settings: BenchSettings,
+    private readonly folder: string,
+    private readonly signal: AbortSignal,
+  ) {
+    this.#contestants = CONTESTANTS.filter(({ name }) => name === "lacewing" || settings.against.includes(name));
+  }
+
+  /** Whether any file arrived that was not right. */
+  get isWrong(): boolean {
+    return this.#isWrong;
+  }
+
+  async run(id: string): Promise<void> {
+    this.signal.throwIfAborted();
+    if (id === "h") await this.#tiny();
+    else if (id === "i") await this.#pair();
+    else if (id === "client") await this.#client();
+    else await this.#scenario(id);
+  }
+
+  async #scenario(id: string): Promise<void> {
+    const { peers, size, rounds, keep, verbose, small } = this.settings;
+    const result = await runScenario(scenarioById(id)!, { peers, size }, {
+      calibration: this.calibration,
+      contestants: this.#contestants,
+      rounds,
+      folder: this.folder,
+      keep: keep || verbose,
+      verbose,
+      workload: (sizes) => this.#workload(sizes),
+      signal: this.signal,
+    });
+    this.swarm.push(result);
+    this.#isWrong ||= result.trials.some(({ wrong }) => wrong.length > 0);
+    say(scenarioTable(result));
+    if (!small && this.settings.progress) { for (const trial of result.trials) say(JSON.stringify(trial)); }
+  }
+
+  async #tiny(): Promise<void> {
+    const { peers, small } = this.settings;
+    const results = await runTiny({
+      peers,
+      count: small ? 5 : 20,
+      folder: `${this.folder}/tiny`,
+      workload: (sizes) => this.#workload(sizes),
+    });
+    this.others.h = results;
+    say(tinyTable(results, peers));
+  }
+
+  async #pair(): Promise<void> {
+    const { pairSizes, rounds, against } = this.settings;
+    const results = await runPair({
+      sizes: pairSizes,
+      rounds,
+      against,
+      folder: `${this.folder}/pair`,
+      workload: (sizes) => this.#workload(sizes),
+    });
+    this.others.i = results;
+    this.#isWrong ||= results.some(({ wrong }) => wrong.length > 0);
+    say(pairTable(results));
+  }
+
+  async #client(): Promise<void> {
+    const result = await runClientBench({
+      size: 1024 * 1024,
+      count: this.settings.small ? 3 : 10,
+      folder: `${this.folder}/client`,
+      workload: (sizes) => this.#workload(sizes),
+    });
+    this.others.client = result;
+    say(clientLines(result));
+  }
+
+  #workload(sizes: readonly number[]): Promise<Workload> {
+    const key = sizes.join(",");
+    let made = this.#made.get(key);
+    if (made === undefined) {
+      made = makeWorkload(`${this.folder}/origin-${this.#made.size}`, sizes);
+      this.#made.set(key, made);
+    }
+    return made;
+  }
+}
+
+async function main(args: string[]): Promise<number> {
+  const settings = readSettings(args);
+  if (settings === null) {
+    console.log(USAGE);
+    return 0;
+  }
+  const { reasons, rivals } = await missing();
+  if (reasons.length > 0) {
+    say(`bench skipped: ${reasons.join("; ")}`);
+    return 0;
+  }
+  if (rivals.length > 0) say(`not installed, so left out: ${rivals.join(", ")}`);
+  const against = rivals.length > 0 ? settings.against.filter((name) => name !== "bittorrent") : settings.against;
+  const folder = await Deno.makeTempDir({ prefix: "lacewing-bench-" });
+  const stop = new AbortController();
+  const onSignal = () => stop.abort(new DOMException("The bench was stopped", "AbortError"));
+  for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, onSignal);
+  const bench = new Bench({ ...settings, against }, folder, stop.signal);
+  const machine = machineFacts();
+  say(`${machine}\n`);
+  try {
+    // What runs stops by losing its network; the folder goes last.
+    for (const id of settings.scenarios) await Promise.race([bench.run(id), aborted(stop.signal)]);
+    const { swarm, others, calibration: { figures } } = bench;
+    const findings: Findings = {
+      machine,
+      date: new Date().toISOString(),
+      args,
+      calibrated: figures,
+      swarm,
+      others,
+    };
+    if (settings.json !== null) await Deno.writeTextFile(settings.json, JSON.stringify(findings, null, 1) + "\n");
+    if (settings.svg !== null) await Deno.writeTextFile(settings.svg, plot(swarm));
+    return bench.isWrong ? 1 : 0;
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
+    return 130;
+  } finally {
+    await removeAll();
+    if (settings.keep || settings.verbose) say(`kept: ${folder}`);
+    else await Deno.remove(folder, { recursive: true }).catch(() => {});
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
+}
+
+function say(text: string): void {
+  console.log(text);
+}
+
+if (import.meta.main) {
+  try {
+    Deno.exit(await main(Deno.args));
+  } catch (error) {
+    if (!(error instanceof LacewingError)) throw error;
+    console.error(error.message);
+    Deno.exit(error.code === "usage" ? 2 : 1);
+  }
+}

@@ -1,0 +1,122 @@
+/** The command line of `deno task bench`. Pure. */
+import { parseArgs } from "@std/cli/parse-args";
+import { LacewingError } from "../../peer/core/errors.ts";
+import { parseByteSize } from "../../peer/core/units.ts";
+import { SCENARIOS } from "./scenarios.ts";
+
+export const USAGE = `Usage: deno task bench [swarm|transfer|client] [flags]
+
+  swarm       scenarios, see --scenario (the default)
+  transfer    one host to one host without limits (scenario i)
+  client      the client as a whole process, with a daemon that runs
+
+  --scenario a,b     which: ${SCENARIOS.map(({ id }) => id).join(" ")} h i (default a,b; "all")
+  --peers 16         hosts, 1 to 64
+  --size 64MiB       size of the content; scenario i takes 1GiB,4GiB unless it is given
+  --rounds 1         times that all contestants run in turn; figures are medians
+  --against LIST     bittorrent,curl (the default), or none
+  --json FILE        all figures
+  --svg FILE         plot of the scenarios
+  --small            a short form for CI: under a minute
+  --progress         print every host's progress as JSON
+  --verbose          daemons log everything; implies --keep
+  --keep             keep the folders of all processes, and say where they are
+`;
+
+export const RIVALS = ["bittorrent", "curl"] as const;
+const PEERS_MAX = 64;
+/** Scenarios with a bench of their own. */
+const OTHERS = ["h", "i"];
+const SMALL_SCENARIOS = ["a", "h", "i"];
+
+export interface BenchSettings {
+  readonly scenarios: readonly string[];
+  readonly peers: number;
+  readonly size: number;
+  /** Sizes of scenario i. */
+  readonly pairSizes: readonly number[];
+  readonly rounds: number;
+  readonly against: readonly string[];
+  readonly json: string | null;
+  readonly svg: string | null;
+  readonly small: boolean;
+  readonly progress: boolean;
+  readonly verbose: boolean;
+  readonly keep: boolean;
+}
+
+/**
+ * @returns null when help is asked for
+ * @throws {LacewingError} `usage`
+ */
+export function readSettings(args: readonly string[]): BenchSettings | null {
+  const flags = parseArgs([...args], {
+    string: ["scenario", "peers", "size", "rounds", "against", "json", "svg"],
+    boolean: ["small", "progress", "verbose", "keep", "help"],
+    unknown: (argument, key) => {
+      if (key === undefined) return true;
+      throw wrong(`Cannot read argument ${JSON.stringify(argument)}`);
+    },
+  });
+  if (flags.help === true) return null;
+  const text = (name: string, otherwise: string) => {
+    const value = (flags as Record<string, unknown>)[name];
+    if (value === "") throw wrong(`Cannot use --${name} without a value`);
+    return typeof value === "string" ? value : otherwise;
+  };
+  const small = flags.small === true;
+  const size = text("size", small ? "8MiB" : "64MiB");
+  const pairSizes = text("size", small ? "64MiB" : "1GiB,4GiB").split(",").map(parseByteSize);
+  const [what = "swarm", ...rest] = flags._.map(String);
+  if (rest.length > 0) throw wrong(`Cannot bench ${rest.join(" ")} besides ${what}`);
+  return {
+    scenarios: scenariosOf(what, text("scenario", small ? SMALL_SCENARIOS.join(",") : "a,b")),
+    peers: whole("peers", text("peers", small ? "4" : "16"), PEERS_MAX),
+    size: parseByteSize(size),
+    pairSizes,
+    rounds: whole("rounds", text("rounds", "1"), 100),
+    against: rivalsOf(text("against", RIVALS.join(","))),
+    json: text("json", "") || null,
+    svg: text("svg", "") || null,
+    small,
+    progress: flags.progress === true,
+    verbose: flags.verbose === true,
+    keep: flags.keep === true,
+  };
+}
+
+function scenariosOf(what: string, list: string): string[] {
+  if (what === "transfer") return ["i"];
+  if (what === "client") return ["client"];
+  if (what !== "swarm") throw wrong(`Cannot bench ${JSON.stringify(what)}`);
+  const known = [...SCENARIOS.map(({ id }) => id), ...OTHERS];
+  if (list === "all") return known;
+  const ids = list.toLowerCase().split(",");
+  const strange = ids.find((id) => !known.includes(id));
+  if (strange !== undefined) {
+    throw wrong(`Cannot run scenario ${JSON.stringify(strange)}: there are ${known.join(" ")}`);
+  }
+  return ids;
+}
+
+function rivalsOf(list: string): string[] {
+  if (list === "none") return [];
+  const names = list.split(",");
+  const strange = names.find((name) => !(RIVALS as readonly string[]).includes(name));
+  if (strange !== undefined) {
+    throw wrong(`Cannot run against ${JSON.stringify(strange)}: want ${RIVALS.join(", ")} or none`);
+  }
+  return names;
+}
+
+function whole(name: string, text: string, max: number): number {
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || value < 1 || value > max) {
+    throw wrong(`Cannot use --${name} ${text}: want a whole number from 1 to ${max}`);
+  }
+  return value;
+}
+
+function wrong(reason: string): LacewingError {
+  return new LacewingError("usage", `${reason}\n\n${USAGE}`);
+}
