@@ -187,7 +187,7 @@ export const OPTIONS: readonly OptionSpec[] = [
     meaning: "Download everything below the URL into the folder --output.",
     group: "Recursive download",
     commands: BOTH,
-    available: LATER,
+    available: CLIENT,
   },
   {
     name: "level",
@@ -197,7 +197,7 @@ export const OPTIONS: readonly OptionSpec[] = [
     meaning: "How many folders deep to go; 1 is the URL's own folder, 0 has no end.",
     group: "Recursive download",
     commands: BOTH,
-    available: LATER,
+    available: CLIENT,
     needs: ["recursive"],
   },
   {
@@ -208,7 +208,7 @@ export const OPTIONS: readonly OptionSpec[] = [
     meaning: "Print the URLs instead of downloading them.",
     group: "Recursive download",
     commands: BOTH,
-    available: LATER,
+    available: CLIENT,
     needs: ["recursive"],
   },
   {
@@ -219,7 +219,7 @@ export const OPTIONS: readonly OptionSpec[] = [
     meaning: "Only files whose complete URL matches; quote it.",
     group: "Recursive download",
     commands: BOTH,
-    available: LATER,
+    available: CLIENT,
     needs: ["recursive"],
   },
   {
@@ -230,7 +230,7 @@ export const OPTIONS: readonly OptionSpec[] = [
     meaning: "No files whose complete URL matches; quote it.",
     group: "Recursive download",
     commands: BOTH,
-    available: LATER,
+    available: CLIENT,
     needs: ["recursive"],
   },
   {

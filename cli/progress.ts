@@ -14,6 +14,8 @@ export interface Progress {
   readonly total: number | null;
   readonly done: number;
   readonly fromPeers: number;
+  /** Of a whole folder; `isComplete` when no more files will be found. */
+  readonly files?: { readonly done: number; readonly total: number; readonly isComplete: boolean };
 }
 
 /** A bar is redrawn at most ten times a second: more is flicker. */
@@ -31,12 +33,13 @@ export function renderProgress(
   progress: Progress & { name: string; bytesPerSecond: number },
   columns: number,
 ): string {
-  const { total, done, fromPeers, bytesPerSecond } = progress;
+  const { total, done, fromPeers, bytesPerSecond, files } = progress;
   const share = done === 0 ? 0 : fromPeers / done;
   const known = total !== null;
   const etaMs = known && bytesPerSecond > 0 ? ((total - done) / bytesPerSecond) * 1000 : null;
   const facts = [
     known ? percent(done, total).padStart(4) : "",
+    files === undefined ? "" : `${files.done}/${files.total}${files.isComplete ? "" : "+"} files`,
     known ? `${formatBytes(done)}/${formatBytes(total)}` : formatBytes(done),
     `${formatBytes(Math.round(bytesPerSecond))}/s`,
     known && done < total ? `ETA ${etaMs === null ? "-" : formatDuration(etaMs)}` : "",

@@ -27,6 +27,19 @@ export interface DaemonSettings {
   readonly verbose: boolean;
 }
 
+/** What --recursive takes of a folder. */
+export interface RecursiveSettings {
+  /** Folders deep; 1 is the URL's own folder. */
+  readonly level: number;
+  /** Whether folders deeper than `level` are a failure, because the user set no limit. */
+  readonly unlimited: boolean;
+  /** Prints URLs instead of downloading. */
+  readonly list: boolean;
+  /** Searched in complete file URLs; null takes all, or refuses none. */
+  readonly accept: RegExp | null;
+  readonly reject: RegExp | null;
+}
+
 export interface DownloadSettings extends DaemonSettings {
   readonly url: string;
   /** As given: a path, `-` for stdout, or null for the URL's own name. */
@@ -42,6 +55,8 @@ export interface DownloadSettings extends DaemonSettings {
   readonly disableBackSource: boolean;
   readonly originalOffset: boolean;
   readonly showProgress: boolean;
+  /** Null: one content. */
+  readonly recursive: RecursiveSettings | null;
 }
 
 /** @throws {LacewingError} `usage` naming the option, what was given and what would be right. */
@@ -77,6 +92,7 @@ export function readDownloadSettings(
     disableBackSource: values.get("disable-back-source") === true,
     originalOffset: values.get("original-offset") === true,
     showProgress: values.get("show-progress") === true,
+    recursive: readRecursive(values, output),
   };
 }
 
@@ -122,6 +138,39 @@ function readUrl({ positionals, values }: ParsedCommand): string {
     throw usage(`Cannot download ${quote(text)}: there is no source for scheme ${quote(scheme)}, only for ${known}`);
   }
   return text;
+}
+
+/** Folders deep that even an unlimited download goes: links that lead back into their own folder never end. */
+const LEVEL_MAX = 100;
+
+function readRecursive(values: ParsedCommand["values"], output: string | null): RecursiveSettings | null {
+  if (values.get("recursive") !== true) return null;
+  if (output === "-") throw usage("Cannot use --output - together with --recursive: a folder is no stream");
+  const list = values.get("list") === true;
+  if (list && values.get("console") === true) {
+    throw usage("Cannot use --list together with --console: both write to stdout");
+  }
+  const text = textOf(values, "level") ?? defaultOf("level");
+  const level = /^\d{1,9}$/.test(text) ? Number(text) : NaN;
+  if (!(level <= LEVEL_MAX)) throw usage(`Cannot use --level ${quote(text)}: want a number from 0 to ${LEVEL_MAX}`);
+  return {
+    level: level === 0 ? LEVEL_MAX : level,
+    unlimited: level === 0,
+    list,
+    accept: readRegex(values, "accept-regex"),
+    reject: readRegex(values, "reject-regex"),
+  };
+}
+
+function readRegex(values: ParsedCommand["values"], name: string): RegExp | null {
+  const text = textOf(values, name);
+  if (text === null) return null;
+  try {
+    return new RegExp(text);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message.replace(/^.*: /s, "") : "";
+    throw usage(`Cannot use --${name} ${quote(text)}: it is no regular expression (${reason})`);
+  }
 }
 
 /** `Name: value` of RFC 9110; never split at commas. */

@@ -1,55 +1,23 @@
 /**
- * `lacewing <url> -O <path>`: asks the daemon of this host, starts one where
- * none runs, and goes to the origin itself where there can be none or where it
- * fails. The output gets its name only when every byte is there and checked.
+ * `lacewing <url> -O <path>`: one content into one output, or with
+ * --recursive a folder into a folder; with the deadline, the log and the
+ * cleaning up that both have.
  */
-import { formatDigest } from "../../peer/core/digest_text.ts";
-import { type ErrorCode, LacewingError } from "../../peer/core/errors.ts";
-import type { Logger } from "../../peer/core/log.ts";
+import { LacewingError } from "../../peer/core/errors.ts";
 import { machineFacts } from "../../peer/core/machine.ts";
 import { formatDuration } from "../../peer/core/units.ts";
-import { connectDaemon } from "../../peer/ipc/client.ts";
 import { openClientLog } from "../client_log.ts";
 import type { CommandContext } from "../context.ts";
-import { downloadByDaemon } from "../daemon_download.ts";
-import { findDaemon, startDaemon } from "../daemon_process.ts";
 import { Delivery } from "../delivery.ts";
+import { type ContentJob, fetchContent, type Outcome, usualReach } from "../fetch_content.ts";
 import { LinkedOutput } from "../linked_output.ts";
-import { OutputError, OutputFile } from "../output_file.ts";
+import { OutputFile } from "../output_file.ts";
 import { absolutePath, outputPath, splitPath } from "../output_path.ts";
 import type { ParsedCommand } from "../parse.ts";
-import { type Progress, ProgressDisplay } from "../progress.ts";
+import { ProgressDisplay } from "../progress.ts";
 import { type DownloadSettings, readDownloadSettings } from "../settings.ts";
-import { renderSummary, type Summary } from "../summary.ts";
+import { renderSummary } from "../summary.ts";
 import { safeLine } from "../terminal.ts";
-
-/** Failures of the daemon itself, not of the origin or the content: then the client may do better alone. */
-const DAEMON_FAULTS: readonly ErrorCode[] = [
-  "unknown",
-  "protocol",
-  "peer_failed",
-  "unavailable",
-  "no_daemon",
-  "disk_full",
-  "file",
-];
-
-/** One download with everything it needs. */
-interface Job {
-  readonly settings: DownloadSettings;
-  readonly context: CommandContext;
-  /** The user's signals and the timeout. */
-  readonly signal: AbortSignal;
-  readonly log: Logger;
-  readonly delivery: Delivery;
-  /** Takes the place of the delivery for --original-offset. */
-  readonly linked: LinkedOutput | null;
-  readonly onProgress: (progress: Progress) => void;
-  /** Says a line on stderr. */
-  readonly say: (message: string) => void;
-}
-
-type Outcome = Omit<Summary, "elapsedMs">;
 
 /** @throws {LacewingError} with the code of what went wrong */
 export async function download(parsed: ParsedCommand, context: CommandContext): Promise<void> {
@@ -61,6 +29,10 @@ export async function download(parsed: ParsedCommand, context: CommandContext): 
   const { log } = clientLog;
   try {
     await checkConfig(settings, context);
+    if (settings.recursive !== null) {
+      const { downloadTree } = await import("../recursive/tree.ts");
+      return await downloadTree({ ...settings, recursive: settings.recursive }, { context, signal, log });
+    }
     const path = settings.output === "-"
       ? null
       : outputPath(settings.output, { ...context, url: settings.url, isFolder });
@@ -91,14 +63,15 @@ export async function download(parsed: ParsedCommand, context: CommandContext): 
 
 async function run(
   settings: DownloadSettings,
-  { context, signal, log, output, linked, name }: Pick<Job, "context" | "signal" | "log" | "linked"> & {
+  { context, signal, log, output, linked, name }: Pick<ContentJob, "context" | "signal" | "log" | "linked"> & {
     output: OutputFile | null;
     name: string;
   },
 ): Promise<Outcome> {
   using display = settings.showProgress ? new ProgressDisplay(context.terminal, { name, clock: context.clock }) : null;
   const delivery = new Delivery({ output, digest: settings.digest, signal });
-  const job: Job = {
+  const job: ContentJob = {
+    ...usualReach(settings, { context, log, signal }),
     settings,
     context,
     signal,
@@ -112,69 +85,7 @@ async function run(
       else display.say(line);
     },
   };
-  const reason = await byDaemon(job);
-  return typeof reason === "string" ? await byOrigin(job, reason) : reason;
-}
-
-/** @returns what came of it, or why the client must do it alone */
-async function byDaemon(job: Job): Promise<Outcome | string> {
-  const { settings, context, linked, log, signal } = job;
-  const needsDaemon = settings.disableBackSource || linked !== null;
-  const found = await findDaemon(settings, {
-    facts: machineFacts(),
-    cwd: context.cwd,
-    clock: context.clock,
-    log,
-    signal,
-    connect: connectDaemon,
-    start: startDaemon,
-  });
-  if (found.connection === null) {
-    if (!needsDaemon) return `no daemon (${found.reason})`;
-    throw new LacewingError("no_daemon", `Cannot download without a daemon: ${found.reason}`);
-  }
-  if (settings.verbose) {
-    const started = found.startedPid === null ? "" : `, started as process ${found.startedPid}`;
-    job.say(`daemon at ${found.socket}${started}`);
-  }
-  try {
-    using connection = found.connection;
-    const stats = await downloadByDaemon(
-      connection,
-      linked === null ? job : { ...job, delivery: linked, onAccepted: ({ dataDir }) => linked.checkDaemon(dataDir) },
-    );
-    return { stats, direct: false };
-  } catch (error) {
-    signal.throwIfAborted();
-    const isDaemonFault = error instanceof LacewingError && !(error instanceof OutputError) &&
-      DAEMON_FAULTS.includes(error.code);
-    if (!isDaemonFault || needsDaemon || (job.delivery.toStdout && job.delivery.written > 0)) {
-      throw error;
-    }
-    log.warn("the daemon failed", { error });
-    return `the daemon failed (${error.message})`;
-  }
-}
-
-async function byOrigin(job: Job, reason: string): Promise<Outcome> {
-  const { settings, context, signal, log, delivery } = job;
-  job.say(`${reason}; downloading from the origin itself`);
-  log.info("downloading without a daemon", { reason });
-  delivery.restart();
-  const [{ originSource }, { downloadDirect }] = await Promise.all([
-    import("../direct/origin_source.ts"),
-    import("./direct.ts"),
-  ]);
-  await using source = await originSource(settings.config, { cwd: context.cwd, log });
-  const length = await downloadDirect(settings, delivery, {
-    source,
-    clock: context.clock,
-    signal,
-    onProgress: job.onProgress,
-  });
-  await delivery.finish(length);
-  const verified = settings.digest === null ? null : formatDigest(settings.digest);
-  return { stats: { length, from_local: 0, from_peers: 0, from_source: length, peers: 0, verified }, direct: true };
+  return await fetchContent(job);
 }
 
 /** A configuration that was named must be there, whoever reads it in the end. */

@@ -26,6 +26,15 @@ const FAILURES_MAX = 3;
 /** Bytes of a range from the end that are held in memory, where the origin does not tell its length. */
 const TAIL_LENGTH_MAX = 256 * 1024 * 1024;
 
+/** What a content is read with. */
+interface DirectDeps {
+  readonly source: Source;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Default: one at the request's rate. */
+  readonly limiter?: RateLimiter;
+}
+
 export class DirectContent implements AsyncDisposable {
   readonly #limiter: RateLimiter;
   #body: SourceBody;
@@ -37,20 +46,20 @@ export class DirectContent implements AsyncDisposable {
   #failures = 0;
 
   private constructor(
-    private readonly deps: { source: Source; clock: Clock; signal: AbortSignal },
+    private readonly deps: DirectDeps,
     private readonly request: DirectRequest,
     /** First byte wanted, and how many; null: to the end, wherever it is. */
     private readonly part: { offset: number; length: number | null },
     body: SourceBody,
   ) {
-    this.#limiter = new RateLimiter(deps.clock, request.rateLimitBytesPerSecond);
+    this.#limiter = deps.limiter ?? new RateLimiter(deps.clock, request.rateLimitBytesPerSecond);
     this.#body = body;
     this.#bodyAt = body.offset;
   }
 
   /** @throws {LacewingError} as `Source.open`, and `range_not_satisfiable`. */
   static async open(
-    deps: { source: Source; clock: Clock; signal: AbortSignal },
+    deps: DirectDeps,
     request: DirectRequest,
   ): Promise<DirectContent> {
     const { range } = request;
@@ -83,6 +92,11 @@ export class DirectContent implements AsyncDisposable {
   /** Bytes in all, or null while the origin does not say. */
   get total(): number | null {
     return this.part.length;
+  }
+
+  /** Last-Modified of the version that is read, or null. */
+  get lastModified(): string | null {
+    return this.#body.version.lastModified ?? null;
   }
 
   /**

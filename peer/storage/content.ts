@@ -6,7 +6,7 @@
  * The descriptor closes when the last handle is closed and no read or write is
  * under way; a removed generation stays readable until then.
  */
-import { close, fstatSync, read, write } from "node:fs";
+import { close, fstatSync, futimesSync, read, write } from "node:fs";
 import { Bitmap } from "../core/bitmap.ts";
 import { pieceCount } from "../core/piece.ts";
 import { fileError } from "./file_errors.ts";
@@ -89,8 +89,17 @@ export class Content {
     }
     this.record.complete = true;
     this.record.verified = verified ?? this.record.verified;
+    this.#date();
     this.record.fileMtimeMs = this.#attempt("look at a file", () => fstatSync(this.file.descriptor).mtimeMs);
     this.#owner.onRecord(this);
+  }
+
+  /** Dates the file as the origin does: outputs that are links of it tell whether the origin has a newer one. */
+  #date(): void {
+    const seconds = Date.parse(this.record.meta.last_modified ?? "") / 1000;
+    if (Number.isFinite(seconds)) {
+      this.#attempt("date a file", () => futimesSync(this.file.descriptor, seconds, seconds));
+    }
   }
 
   checked(): void {

@@ -215,6 +215,7 @@ export class Run implements StreamingRun {
         peers: this.#parents.size,
         verified,
         parents: parents.slice(0, 1000),
+        ...(session.meta.last_modified === undefined ? {} : { last_modified: session.meta.last_modified }),
       },
     });
     this.#notify();

@@ -58,6 +58,8 @@ export const downloadStats = z.object({
   verified: z.string().max(140).nullable(),
   /** Bytes by host that sent them: `[host name or id, bytes]`. */
   parents: z.array(z.tuple([z.string().max(256), count])).max(1000).default([]),
+  /** How the origin dates the content, as its Last-Modified says it. */
+  last_modified: z.string().max(128).optional(),
 });
 
 /** Daemon → client. */
