@@ -8,6 +8,7 @@ import type { Hash } from "node:crypto";
 import type { ByteRange } from "../peer/core/piece.ts";
 import { writeAll } from "../peer/core/wire/json_lines.ts";
 import type { OutputFile } from "./output_file.ts";
+import type { PartialFile } from "./partial_file.ts";
 
 export interface DeliveryOptions {
   /** Null: stdout. */
@@ -15,6 +16,12 @@ export interface DeliveryOptions {
   /** Of the whole output; null: none was given. */
   readonly digest: Digest | null;
   readonly signal: AbortSignal;
+}
+
+export interface WriteOptions {
+  readonly onWritten?: (done: number) => void;
+  readonly partial?: PartialFile | null;
+  readonly have?: number;
 }
 
 export class Delivery {
@@ -26,6 +33,11 @@ export class Delivery {
   /** Bytes that have left for stdout and cannot be taken back, or lie in the growing file. */
   get written(): number {
     return this.#written;
+  }
+
+  /** Absolute path of the output; null is stdout. */
+  get path(): string | null {
+    return this.options.output?.path ?? null;
   }
 
   get toStdout(): boolean {
@@ -42,12 +54,17 @@ export class Delivery {
   /**
    * Writes all that `next` gives until null, and checks the digest.
    *
-   * @param onWritten hears how many bytes are written so far
+   * @param options.onWritten hears how many bytes are written so far
+   * @param options.partial holds the first `options.have` bytes already, and gets the others
    * @returns bytes in all
    */
-  async writeAll(next: () => Promise<Uint8Array | null>, onWritten?: (done: number) => void): Promise<number> {
+  async writeAll(
+    next: () => Promise<Uint8Array | null>,
+    { onWritten, partial = null, have = 0 }: WriteOptions = {},
+  ): Promise<number> {
     const { output, signal } = this.options;
     await this.#startDigest();
+    if (partial !== null) await this.#followAgain(partial, have);
     const follow = (bytes: Uint8Array) => {
       this.#follow(bytes);
       onWritten?.(this.#written);
@@ -56,7 +73,9 @@ export class Delivery {
       signal.throwIfAborted();
       return next();
     };
-    if (output !== null) {
+    if (output !== null && partial !== null) {
+      await output.grow(partial, pull, follow);
+    } else if (output !== null) {
       await output.write(pull, follow);
     } else {
       for (let bytes = await pull(); bytes !== null; bytes = await pull()) {
@@ -89,6 +108,12 @@ export class Delivery {
   async finish(length: number): Promise<void> {
     this.options.signal.throwIfAborted();
     await this.options.output?.commit(length);
+  }
+
+  /** What an earlier run has written counts as if it came now. */
+  async #followAgain(partial: PartialFile, have: number): Promise<void> {
+    if (this.#hash !== null) { for await (const bytes of partial.read(have)) this.#hash.update(bytes); }
+    this.#written = have;
   }
 
   /** Hashing is loaded only where there is something to check. */

@@ -1,13 +1,15 @@
 /**
  * The output of one download on the file system. The bytes grow in a hidden
  * file beside it and get the final name by one rename: a reader sees the old
- * file or the whole new one, never a part. What fails leaves nothing behind.
+ * file or the whole new one, never a part. What fails leaves nothing behind,
+ * but for a partial file that was given to grow in (`partial_file.ts`).
  *
  * The final name is replaced itself: a symbolic link there is not followed.
  */
 import { type ErrorCode, LacewingError } from "../peer/core/errors.ts";
 import type { ByteRange } from "../peer/core/piece.ts";
 import { writeAll } from "../peer/core/wire/json_lines.ts";
+import type { PartialFile } from "./partial_file.ts";
 import { splitPath, temporaryName } from "./output_path.ts";
 
 /** Measured on a page-cached file: 1 MiB copies a range as fast as larger buffers do. */
@@ -23,6 +25,8 @@ export class OutputFile implements Disposable {
   /** The growing file. */
   readonly #temporary: string;
   #mayExist = false;
+  /** What the bytes grow in instead, where a later run may go on with them. */
+  #partial: PartialFile | null = null;
 
   private constructor(readonly path: string, temporary: string) {
     this.#temporary = temporary;
@@ -93,6 +97,17 @@ export class OutputFile implements Disposable {
     return true;
   }
 
+  /** Writes the bytes that `next` gives, after those that `partial` has already, until it gives null. */
+  async grow(partial: PartialFile, next: () => Promise<Uint8Array | null>, follow?: ByteFollower): Promise<void> {
+    this.discard();
+    this.#partial = partial;
+    for (let bytes = await next(); bytes !== null; bytes = await next()) {
+      follow?.(bytes);
+      const chunk = bytes;
+      await this.#attempt(() => writeAll(partial, chunk));
+    }
+  }
+
   /** Writes the bytes that `next` gives until it gives null. @returns how many */
   async write(next: () => Promise<Uint8Array | null>, follow?: ByteFollower): Promise<number> {
     this.discard();
@@ -109,6 +124,7 @@ export class OutputFile implements Disposable {
 
   /** Throws away what was written, to begin anew. */
   discard(): void {
+    this.#partial = null;
     if (!this.#mayExist) return;
     this.#mayExist = false;
     try {
@@ -124,11 +140,14 @@ export class OutputFile implements Disposable {
    * @param length bytes that it must have: the last check before a file that is shorter could count as the whole
    */
   async commit(length: number): Promise<void> {
-    const { size } = await this.#attempt(() => Deno.lstat(this.#temporary));
+    const partial = this.#partial;
+    const grown = partial?.path ?? this.#temporary;
+    const { size } = await this.#attempt(() => Deno.lstat(grown));
     if (size !== length) {
       throw new LacewingError("file", `Cannot finish ${this.path}: ${size} B were written, ${length} B are wanted`);
     }
-    await this.#attempt(() => Deno.rename(this.#temporary, this.path));
+    await this.#attempt(() => Deno.rename(grown, this.path));
+    partial?.renamed();
     // POSIX rename does nothing when both names are links of one file: then the hidden name still stands.
     this.discard();
     this.#mayExist = false;

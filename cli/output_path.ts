@@ -38,6 +38,12 @@ export function temporaryName(base: string, random: string): string {
   return `.${cutBytes(base, BASE_LENGTH_MAX)}.lacewing-${random}`;
 }
 
+/** Path of what a download without a daemon has so far: the next run must find it. */
+export function partialPath(output: string): string {
+  const { folder, base } = splitPath(output);
+  return `${folder === "/" ? "" : folder}/.${cutBytes(base, BASE_LENGTH_MAX)}.lacewing-part`;
+}
+
 /** The path from the root, without slashes at its end; `..` stays, because after a symbolic link it means another place. */
 export function absolutePath(path: string, cwd: string): string {
   const whole = path.startsWith("/") ? path : `${cwd.replace(/\/+$/, "")}/${path.replace(/^(\.\/+)+/, "")}`;

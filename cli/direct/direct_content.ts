@@ -21,6 +21,15 @@ export interface DirectRequest {
   readonly rateLimitBytesPerSecond: number;
 }
 
+/** What an earlier run has of the content. */
+export interface ResumeFrom {
+  readonly version: SourceVersion;
+  readonly contentLength: number;
+  readonly part: ByteRange;
+  /** Bytes from the beginning of the part. */
+  readonly have: number;
+}
+
 /** Connections that may break in a row without a byte in between. */
 const FAILURES_MAX = 3;
 /** Bytes of a range from the end that are held in memory, where the origin does not tell its length. */
@@ -42,7 +51,7 @@ export class DirectContent implements AsyncDisposable {
   #bodyAt: number;
   /** Received, and not given yet: what is received is cut so that the rate is even. */
   #rest: Uint8Array = new Uint8Array(0);
-  #given = 0;
+  #given: number;
   #failures = 0;
 
   private constructor(
@@ -51,7 +60,10 @@ export class DirectContent implements AsyncDisposable {
     /** First byte wanted, and how many; null: to the end, wherever it is. */
     private readonly part: { offset: number; length: number | null },
     body: SourceBody,
+    /** Bytes that an earlier run has: they are not given again. */
+    readonly resumed: number = 0,
   ) {
+    this.#given = resumed;
     this.#limiter = deps.limiter ?? new RateLimiter(deps.clock, request.rateLimitBytesPerSecond);
     this.#body = body;
     this.#bodyAt = body.offset;
@@ -61,7 +73,10 @@ export class DirectContent implements AsyncDisposable {
   static async open(
     deps: DirectDeps,
     request: DirectRequest,
+    from: ResumeFrom | null = null,
   ): Promise<DirectContent> {
+    const resumed = from === null ? null : await DirectContent.#resume(deps, request, from);
+    if (resumed !== null) return resumed;
     const { range } = request;
     const open = (wanted: ByteRange | null, expect?: SourceVersion) =>
       deps.source.open({ url: request.url, headers: request.headers, range: wanted, expect }, { signal: deps.signal });
@@ -87,6 +102,38 @@ export class DirectContent implements AsyncDisposable {
     await body[Symbol.asyncDispose]();
     const part = resolveRange(range, body.contentLength);
     return new DirectContent(deps, request, part, await open(part, body.version));
+  }
+
+  /** Goes on where an earlier run stopped; null if the origin has another version now, or cannot tell. */
+  static async #resume(
+    deps: { source: Source; clock: Clock; signal: AbortSignal },
+    request: DirectRequest,
+    { version, contentLength, part, have }: ResumeFrom,
+  ): Promise<DirectContent | null> {
+    // The last byte is asked for again: an answer is what tells that the version is still there.
+    const given = Math.min(have, part.length - 1);
+    if (given <= 0 || !isPartOf(request.range, contentLength, part)) return null;
+    const range = { offset: part.offset + given, length: part.length - given };
+    let body: SourceBody;
+    try {
+      body = await deps.source.open({ ...request, range, expect: version }, { signal: deps.signal });
+    } catch (error) {
+      const isOther = error instanceof LacewingError &&
+        ["content_changed", "range_not_satisfiable"].includes(error.code);
+      if (isOther) return null;
+      throw error;
+    }
+    if (body.contentLength === contentLength) return new DirectContent(deps, request, part, body, given);
+    await body[Symbol.asyncDispose]();
+    return null;
+  }
+
+  /** What a later run must know to go on; null where the origin gives too little to recognise the content by. */
+  get facts(): Omit<ResumeFrom, "have"> | null {
+    const { contentLength, version } = this.#body;
+    const { offset, length } = this.part;
+    if (contentLength === null || length === null || Object.keys(version).length === 0) return null;
+    return { version, contentLength, part: { offset, length } };
   }
 
   /** Bytes in all, or null while the origin does not say. */
@@ -179,6 +226,16 @@ export class DirectContent implements AsyncDisposable {
       throw new LacewingError("network", `Cannot read all: the origin sent ${this.#given} of ${this.part.length} B`);
     }
     return null;
+  }
+}
+
+/** Whether the range asked for is this very part of a content of that length. */
+function isPartOf(range: RangeSpec | null, contentLength: number, part: ByteRange): boolean {
+  try {
+    const own = range === null ? { offset: 0, length: contentLength } : resolveRange(range, contentLength);
+    return own.offset === part.offset && own.length === part.length;
+  } catch {
+    return false;
   }
 }
 

@@ -32,7 +32,7 @@ async function withDelivery(
 Deno.test("a right digest lets the output have its name, and progress is told", () =>
   withDelivery(RIGHT, async (delivery, { folder }) => {
     const seen: number[] = [];
-    const length = await delivery.writeAll(chunks("the ", "content"), (done) => seen.push(done));
+    const length = await delivery.writeAll(chunks("the ", "content"), { onWritten: (done) => seen.push(done) });
     await delivery.finish(length);
     assertEquals([await Deno.readTextFile(`${folder}/out`), seen], [TEXT, [4, 11]]);
   }));
