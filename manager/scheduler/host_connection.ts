@@ -46,10 +46,6 @@ export class HostConnection implements HostLink {
     };
   }
 
-  get isEnded(): boolean {
-    return this.#isEnded;
-  }
-
   send(text: string): void {
     if (this.#isEnded || this.socket.readyState !== WebSocket.OPEN) return;
     if (this.socket.bufferedAmount + text.length > BUFFERED_MAX) {

@@ -84,10 +84,6 @@ export class PeerWork {
     return this.#inFlight;
   }
 
-  get neighbourCount(): number {
-    return this.#neighbours.size;
-  }
-
   /** Whether only pieces whose digest is known are of use: no scheduler will tell the others. */
   setKnownOnly(knownOnly: boolean): void {
     this.#knownOnly = knownOnly;

@@ -61,10 +61,6 @@ export class PiecePicker {
     this.#windowCount = count;
   }
 
-  isWanted(number: number): boolean {
-    return this.#wanted.has(number);
-  }
-
   /** Everything that a neighbour has now; null takes its offer back. */
   offer(hostId: string, pieces: Bitmap | null): void {
     this.lost(hostId);

@@ -4,7 +4,7 @@
  * neither requests nor schedulers; the engine passes their words on.
  */
 import { LacewingError } from "../core/errors.ts";
-import { pieceCount, pieceRange } from "../core/piece.ts";
+import { pieceCount } from "../core/piece.ts";
 import type { Neighbour, PieceDigest, TaskMeta, TaskSpec } from "../core/wire/scheduler.ts";
 import type { SourceBody } from "../source/source.ts";
 import type { StoredTask } from "../storage/piece_store.ts";
@@ -25,7 +25,7 @@ const ALONE_AFTER_MS = 30_000;
 const STARVING_PIECES = 64;
 
 export interface SessionEvents {
-  onHeld(number: number, origin: PieceOrigin, length: number): void;
+  onHeld(number: number, origin: PieceOrigin): void;
   /** Pieces read from the origin. */
   onRead(pieces: readonly PieceDigest[]): void;
   onLeaseEnd(leaseId: number, error: unknown): void;
@@ -124,10 +124,6 @@ export class Session {
     this.#peers.update(add, remove);
   }
 
-  get neighbourCount(): number {
-    return this.#peers.neighbourCount;
-  }
-
   /** @returns pieces on disk here that contradict the scheduler's list */
   learn(pieces: readonly PieceDigest[]): number[] {
     const conflicts = this.#ledger.learn(pieces);
@@ -201,7 +197,7 @@ export class Session {
 
   #held(number: number, origin: PieceOrigin): void {
     this.#idleSinceMs = null;
-    this.events.onHeld(number, origin, pieceRange(number, this.layout).length);
+    this.events.onHeld(number, origin);
     for (const wake of this.#waiters.get(number) ?? []) wake();
     this.#waiters.delete(number);
     if (this.isComplete) clearInterval(this.#timer);
