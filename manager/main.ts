@@ -5,6 +5,7 @@
 import { parseArgs } from "@std/cli/parse-args";
 import { nearest } from "../peer/core/config.ts";
 import { ERRORS, LacewingError } from "../peer/core/errors.ts";
+import { startDiagnostics } from "../peer/core/diagnostics.ts";
 import { createLogger, type LogSink, redactText } from "../peer/core/log.ts";
 import { openLogFile } from "../peer/core/log_file.ts";
 import { machineFacts } from "../peer/core/machine.ts";
@@ -36,6 +37,9 @@ Flags:
       --logdir DIR         folder of manager.log (default: logs/ in the work home)
       --console            write log records to stdout
       --verbose            log at debug level
+      --jaeger URL         send traces to this OTLP/HTTP collector, such as
+                           http://127.0.0.1:4318
+      --service-name NAME  name in traces (default lacewing-manager)
   -h, --help               this help
       --version            version
 `;
@@ -47,6 +51,8 @@ const STRINGS = [
   "database-url",
   "role",
   "logdir",
+  "jaeger",
+  "service-name",
   "name",
   "scopes",
   "expires",
@@ -100,7 +106,17 @@ async function serve(config: ManagerConfig, flags: Flags): Promise<number> {
   for (const [signal, listener] of listeners) Deno.addSignalListener(signal, listener);
   try {
     const token = Deno.env.get("LACEWING_ADMIN_TOKEN");
-    await using manager = await startManager(config, { log, ...(token === undefined ? {} : { adminToken: token }) });
+    await using diagnostics = await startDiagnostics({
+      collector: flags.jaeger ?? null,
+      serviceName: flags["service-name"] ?? "lacewing-manager",
+      pprofPort: null,
+      log,
+    });
+    await using manager = await startManager(config, {
+      log,
+      tracer: diagnostics.tracer,
+      ...(token === undefined ? {} : { adminToken: token }),
+    });
     console.log(`ready ${JSON.stringify({ http: manager.http })}`);
     output.release();
     log.info("ready", { http: manager.http, version: VERSION, work_home: config.workHome });

@@ -6,6 +6,7 @@
 import { systemClock } from "../peer/core/clock.ts";
 import { LacewingError } from "../peer/core/errors.ts";
 import type { Logger } from "../peer/core/log.ts";
+import type { Tracer } from "../peer/core/telemetry.ts";
 import { VERSION } from "../peer/core/version.ts";
 import { SCHEDULER_PATH } from "../peer/core/wire/scheduler.ts";
 import { createApp } from "./app.ts";
@@ -30,6 +31,8 @@ export interface ManagerOptions {
   readonly log: Logger;
   /** The admin's token; without one it is kept in a file of the work home. */
   readonly adminToken?: string;
+  /** Default: records nothing. */
+  readonly tracer?: Tracer;
 }
 
 /** A manager that serves. Dispose it to stop. */
@@ -55,7 +58,7 @@ export async function startManager(config: ManagerConfig, options: ManagerOption
   // Nobody else has the database: leases left by a killed manager are void.
   await store.jobs.releaseAll();
 
-  const schedulers = parts.use(startSchedulers(config, { store, log }));
+  const schedulers = parts.use(startSchedulers(config, { store, log, tracer: options.tracer }));
   const watch = new JobWatch();
   const worker = parts.use(startWorker(config, { store, schedulers, watch, log }));
   const jobs = new JobService({ store, watch, worker }, { timeoutSeconds: Math.ceil(config.job.timeout / 1000) });
@@ -90,9 +93,13 @@ export async function startManager(config: ManagerConfig, options: ManagerOption
   };
 }
 
-function startSchedulers(config: ManagerConfig, { store, log }: { store: Store; log: Logger }): SchedulerService {
+function startSchedulers(
+  config: ManagerConfig,
+  { store, log, tracer }: { store: Store; log: Logger; tracer: Tracer | undefined },
+): SchedulerService {
   return createSchedulerService({
     log: log.room("scheduler"),
+    tracer,
     clock: systemClock,
     random: Math.random,
     clusters: () => store.clusters.snapshot.map(({ id, isDefault, scopes }) => ({ id, is_default: isDefault, scopes })),

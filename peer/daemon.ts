@@ -7,6 +7,7 @@ import { systemClock } from "./core/clock.ts";
 import { LacewingError } from "./core/errors.ts";
 import type { Logger } from "./core/log.ts";
 import { RateLimiter } from "./core/rate_limit.ts";
+import type { Tracer } from "./core/telemetry.ts";
 import { VERSION } from "./core/version.ts";
 import { type HostFacts, SCHEDULER_PATH } from "./core/wire/scheduler.ts";
 import { type DaemonConfig, fixedSchedulerUrls } from "./config.ts";
@@ -42,6 +43,8 @@ export interface PeerOptions {
   readonly log: Logger;
   /** How long a daemon without work stays, ms; 0 is for ever. */
   readonly aliveTimeMs: number;
+  /** Default: records nothing. */
+  readonly tracer?: Tracer;
 }
 
 /** Where a running daemon listens: the fields of its `ready` line. */
@@ -68,7 +71,8 @@ export interface RunningPeer extends AsyncDisposable {
  *
  * @throws {LacewingError} `already_running`, `file`, `config_invalid`
  */
-export async function startPeer({ config, workHome, socket, log, aliveTimeMs }: PeerOptions): Promise<RunningPeer> {
+export async function startPeer(options: PeerOptions): Promise<RunningPeer> {
+  const { config, workHome, socket, log, aliveTimeMs, tracer } = options;
   await using stack = new AsyncDisposableStack();
   const clock = systemClock;
   const random = Math.random;
@@ -88,6 +92,7 @@ export async function startPeer({ config, workHome, socket, log, aliveTimeMs }: 
     limiter: uploadLimiter,
     clock,
     log: log.room("upload"),
+    tracer,
   }, {
     listenIP: config.host.listenIP,
     port: config.upload.tcpListen.port,
@@ -134,6 +139,7 @@ export async function startPeer({ config, workHome, socket, log, aliveTimeMs }: 
       log: log.room("task"),
       tempDir: `${dataDir}/tmp`,
       onStored: changes,
+      tracer,
     }, {
       concurrentPieceCount: config.download.concurrentPieceCount,
       maxConnections: config.download.source.maxConnections,

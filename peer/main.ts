@@ -6,6 +6,7 @@
 import { parseArgs } from "@std/cli/parse-args";
 import { type DaemonConfig, defaultDaemonConfig, parseDaemonConfig } from "./config.ts";
 import { nearest } from "./core/config.ts";
+import { parsePprofPort, startDiagnostics } from "./core/diagnostics.ts";
 import { ERRORS, LacewingError } from "./core/errors.ts";
 import { createLogger, type Logger, redactText } from "./core/log.ts";
 import { openLogFile } from "./core/log_file.ts";
@@ -37,11 +38,25 @@ Flags:
       --verbose            log at debug level
       --limit RATE         download limit of all tasks per second, such as 50M;
                            0 (default) is none
+      --jaeger URL         send traces to this OTLP/HTTP collector, such as
+                           http://127.0.0.1:4318
+      --service-name NAME  name in traces (default lacewing-daemon)
+      --pprof-port PORT    serve profiles on this port of loopback; 0 takes a
+                           free one, -1 (default) is off
   -h, --help               this help
       --version            version
 `;
 
-const STRINGS = ["config", "workhome", "daemon-sock", "logdir", "limit"] as const;
+const STRINGS = [
+  "config",
+  "workhome",
+  "daemon-sock",
+  "logdir",
+  "limit",
+  "jaeger",
+  "service-name",
+  "pprof-port",
+] as const;
 const BOOLEANS = ["console", "verbose", "help", "version"] as const;
 
 /** @returns the exit code */
@@ -76,10 +91,18 @@ async function run(args: string[]): Promise<number> {
   const onSignal = () => stopped.resolve();
   for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, onSignal);
   try {
-    await using peer = await startPeer({ config, workHome, socket, log, aliveTimeMs });
+    await using diagnostics = await startDiagnostics({
+      collector: flags.jaeger ?? null,
+      serviceName: flags["service-name"] ?? "lacewing-daemon",
+      pprofPort: readPprofPort(flags["pprof-port"]),
+      log,
+    });
+    const { tracer, pprof } = diagnostics;
+    await using peer = await startPeer({ config, workHome, socket, log, aliveTimeMs, tracer });
     using _reload = reloadOnHangup(peer, { config, log, read: () => readConfig(flags) });
-    console.log(`ready ${JSON.stringify(peer.addresses)}`);
-    log.info("ready", { ...peer.addresses, version: VERSION, work_home: workHome });
+    const addresses = { ...peer.addresses, ...(pprof === null ? {} : { pprof }) };
+    console.log(`ready ${JSON.stringify(addresses)}`);
+    log.info("ready", { ...addresses, version: VERSION, work_home: workHome });
     await Promise.race([stopped.promise, peer.idle]);
     log.info("stopping");
   } finally {
@@ -122,13 +145,35 @@ function readFlags(args: string[]): Flags {
       `Cannot read argument ${JSON.stringify(argument)}: the daemon has no such flag${hint}`,
     );
   };
-  const flags = parseArgs(args, { string: [...STRINGS], boolean: [...BOOLEANS], alias: { h: "help" }, unknown });
+  const flags = parseArgs(joinNumbers(args), {
+    string: [...STRINGS],
+    boolean: [...BOOLEANS],
+    alias: { h: "help" },
+    unknown,
+  });
   // What follows a "--" is not given to `unknown`.
   for (const argument of flags._) unknown(String(argument));
   for (const name of STRINGS) {
     if (flags[name] === "") throw new LacewingError("usage", `Cannot read flag --${name}: it needs a value`);
   }
   return flags as unknown as Flags;
+}
+
+/** `--pprof-port -1` as `--pprof-port=-1`: `parseArgs` takes no value that begins with a dash. */
+function joinNumbers(args: readonly string[]): string[] {
+  return args.flatMap((arg, index) => {
+    if (arg === "--pprof-port" && /^-\d/.test(args[index + 1] ?? "")) return [`${arg}=${args[index + 1]}`];
+    return args[index - 1] === "--pprof-port" && /^-\d/.test(arg) ? [] : [arg];
+  });
+}
+
+function readPprofPort(text = "-1"): number | null {
+  try {
+    return parsePprofPort(text);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new LacewingError("usage", `Cannot read flag --pprof-port: ${reason}`, { cause });
+  }
 }
 
 function readLimit(text: string): number {

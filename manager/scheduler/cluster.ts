@@ -6,6 +6,7 @@
 import type { Clock, Random } from "../../peer/core/clock.ts";
 import { LacewingError } from "../../peer/core/errors.ts";
 import type { Logger } from "../../peer/core/log.ts";
+import { noTracer, type Tracer } from "../../peer/core/telemetry.ts";
 import type { HostFacts, HostMessage, OrderTask, SchedulerMessage, WireError } from "../../peer/core/wire/scheduler.ts";
 import type { SchedulerConfig } from "./resource.ts";
 import { type Effect, Scheduler, type SchedulerEvent } from "./scheduler.ts";
@@ -18,6 +19,8 @@ export interface ClusterDeps {
   readonly log: Logger;
   readonly clock: Clock;
   readonly random: Random;
+  /** Default: records nothing. */
+  readonly tracer?: Tracer | undefined;
 }
 
 /** The way to one host. */
@@ -64,7 +67,15 @@ export class Cluster implements Disposable {
   }
 
   received(hostId: string, message: HostMessage): void {
+    if (message.type !== "join" || message.traceparent === undefined) {
+      return this.#apply({ type: "message", hostId, message });
+    }
+    const { tracer = noTracer } = this.deps;
+    const { task, traceparent: parent } = message;
+    const attributes = { "lacewing.task_id": task.task_id, "lacewing.host_id": hostId, "lacewing.cluster_id": this.id };
+    const span = tracer.start("schedule", { parent, kind: "server", attributes });
     this.#apply({ type: "message", hostId, message });
+    span.end();
   }
 
   /** The connection of a host has ended. */

@@ -9,6 +9,7 @@ import type { Clock, Random } from "../../peer/core/clock.ts";
 import { sha256Hex } from "../../peer/core/digest.ts";
 import { LacewingError } from "../../peer/core/errors.ts";
 import type { Logger } from "../../peer/core/log.ts";
+import type { Tracer } from "../../peer/core/telemetry.ts";
 import { SCHEDULER_PROTOCOL, type SchedulerMessage } from "../../peer/core/wire/scheduler.ts";
 import { Cluster } from "./cluster.ts";
 import { HostConnection } from "./host_connection.ts";
@@ -34,6 +35,8 @@ export interface SchedulerServiceDeps {
   readonly clusters: () => readonly ClusterPlacement[];
   /** What hosts must show to join; empty: nothing. */
   readonly joinToken: string;
+  /** Records what hosts join for. Default: nothing. */
+  readonly tracer?: Tracer | undefined;
 }
 
 /** The schedulers of all clusters, and the door for hosts. */

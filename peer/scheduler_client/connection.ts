@@ -239,7 +239,7 @@ export class SchedulerConnection implements AsyncDisposable {
   }
 
   #sendJoin(member: Member): void {
-    const { meta, pieceCount, canSource, anonymous, partial } = member.listener.joinState();
+    const { meta, pieceCount, canSource, anonymous, partial, traceparent } = member.listener.joinState();
     this.#send({
       type: "join",
       task: member.spec,
@@ -248,6 +248,7 @@ export class SchedulerConnection implements AsyncDisposable {
       can_source: canSource,
       anonymous,
       partial,
+      ...(traceparent === undefined ? {} : { traceparent }),
     });
     this.#awaitReply(member, REPLY_TIMEOUT_MS);
   }

@@ -2,6 +2,7 @@
 import type { Clock, Random } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import type { RateLimiter } from "../core/rate_limit.ts";
+import type { Tracer } from "../core/telemetry.ts";
 import type { Source } from "../source/source.ts";
 import type { PieceStore } from "../storage/piece_store.ts";
 import type { Exchange, PieceClient } from "../transfer/piece_transfer.ts";
@@ -32,6 +33,8 @@ export interface EngineDeps {
   readonly tempDir: string;
   /** What is on disk of a task has changed. */
   readonly onStored: (taskId: string) => void;
+  /** Default: records nothing. */
+  readonly tracer?: Tracer | undefined;
 }
 
 export interface EngineConfig {

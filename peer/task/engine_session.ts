@@ -49,8 +49,10 @@ export function startSession(
 /** What a scheduler is told of this host's part when it joins. */
 export function joinStateOf(requests: Requests, session: Session | null, stored: StoredTask | null): JoinState {
   const meta = session?.meta ?? stored?.info.meta;
+  const { traceparent } = requests;
   return {
     ...(meta === undefined ? {} : { meta }),
+    ...(traceparent === undefined ? {} : { traceparent }),
     pieceCount: session?.picker.heldCount ?? stored?.info.pieceCount ?? 0,
     canSource: requests.canSource,
     anonymous: requests.headers.length === 0,

@@ -29,6 +29,11 @@ export class Requests {
     return [...this.#runs].some((run) => !run.request.disableBackSource);
   }
 
+  /** The span of the oldest one that takes part in a trace. */
+  get traceparent(): string | undefined {
+    return [...this.#runs].find((run) => run.request.traceparent !== undefined)?.request.traceparent;
+  }
+
   /** Whether all of them want only a part. */
   get isPartial(): boolean {
     return this.#runs.size > 0 && [...this.#runs].every((run) => run.request.range !== null);

@@ -22,6 +22,8 @@ export interface JoinState {
   readonly anonymous: boolean;
   /** Only part of the content is wanted here: the scheduler leases nothing unasked. */
   readonly partial: boolean;
+  /** The span that the scheduler's answer belongs to. */
+  readonly traceparent?: string;
 }
 
 export interface SwarmListener {

@@ -5,13 +5,17 @@
 import { LacewingError } from "../core/errors.ts";
 import { formatDigest } from "../core/digest.ts";
 import { taskId } from "../core/task_id.ts";
+import { noTracer } from "../core/telemetry.ts";
 import type { TaskSpec } from "../core/wire/scheduler.ts";
 import { Engine } from "./engine.ts";
 import type { EngineConfig, EngineDeps } from "./engine_deps.ts";
 import type { TaskRequest, TaskRun, TaskStarter } from "./task.ts";
+import { TaskTrace } from "./task_trace.ts";
 
 export class TaskManager implements TaskStarter, AsyncDisposable {
   readonly #engines = new Map<string, Engine>();
+  /** Empty where nobody traces. */
+  readonly #traces = new WeakMap<Engine, TaskTrace>();
   #config: EngineConfig;
   #stopped = false;
 
@@ -40,7 +44,7 @@ export class TaskManager implements TaskStarter, AsyncDisposable {
     if (this.#stopped) throw new LacewingError("unavailable", "Cannot start a task: the daemon is stopping");
     const id = taskId(request.url, { tag: request.tag, filter: request.filter });
     const known = this.#engines.get(id);
-    if (known !== undefined && known.closed === null) return known.add(request, signal);
+    if (known !== undefined && known.closed === null) return this.#add(known, request, signal);
     const spec: TaskSpec = {
       task_id: id,
       url: request.url,
@@ -48,14 +52,23 @@ export class TaskManager implements TaskStarter, AsyncDisposable {
       filter: request.filter,
       ...(request.digest === null || request.range !== null ? {} : { digest: formatDigest(request.digest) }),
     };
-    const engine = new Engine(this.deps, spec, this.#config, {
+    const { tracer = noTracer } = this.deps;
+    const trace = tracer.isOn ? new TaskTrace(tracer, id) : null;
+    const engine = new Engine(trace?.wrap(this.deps) ?? this.deps, spec, this.#config, {
       after: known?.closed ?? undefined,
       onClosed: () => {
         if (this.#engines.get(id) === engine) this.#engines.delete(id);
       },
     });
     this.#engines.set(id, engine);
-    return engine.add(request, signal);
+    if (trace !== null) this.#traces.set(engine, trace);
+    return this.#add(engine, request, signal);
+  }
+
+  #add(engine: Engine, request: TaskRequest, signal: AbortSignal): TaskRun {
+    const traced = this.#traces.get(engine)?.begin(request);
+    if (traced === undefined) return engine.add(request, signal);
+    return traced.follow(engine.add(traced.request, signal));
   }
 
   /** Ends work on a task and removes it from the disk. */

@@ -15,6 +15,8 @@ export interface PieceRequest {
   readonly length: number;
   /** Pieces that this host still misses. */
   readonly missing: number;
+  /** Sent along, so that the neighbour's part belongs to the trace. */
+  readonly traceparent?: string | undefined;
 }
 
 /** Takes the bytes of a piece as they arrive; the view is valid until the promise resolves. */

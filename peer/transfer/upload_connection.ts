@@ -12,7 +12,15 @@ import type { Logger } from "../core/log.ts";
 import { pieceCount, pieceRange } from "../core/piece.ts";
 import { chunkLengthAt, type Limiter } from "../core/rate_limit.ts";
 import { type ByteReader, type ByteWriter, LineReader, writeAll } from "../core/wire/json_lines.ts";
-import { EXCHANGE_PATH, EXCHANGE_UPGRADE, HOST_HEADER, NEED_HEADER, parsePiecePath } from "../core/wire/piece.ts";
+import { noTracer, traced, type Tracer } from "../core/telemetry.ts";
+import {
+  EXCHANGE_PATH,
+  EXCHANGE_UPGRADE,
+  HOST_HEADER,
+  NEED_HEADER,
+  parsePiecePath,
+  TRACE_HEADER,
+} from "../core/wire/piece.ts";
 import { closeQuietly, isConnectionError } from "./connection.ts";
 import { formatHead, HEAD_LENGTH_MAX, readRequestHead, type RequestHead } from "./http_head.ts";
 import type { Holding, PieceProvider } from "./piece_transfer.ts";
@@ -44,6 +52,7 @@ export interface UploadConnectionDeps {
   /** Aborted when the server stops. */
   readonly signal: AbortSignal;
   readonly onSent: (bytes: number) => void;
+  readonly tracer?: Tracer | undefined;
 }
 
 export class UploadConnection implements ByteReader, ByteWriter {
@@ -113,10 +122,28 @@ export class UploadConnection implements ByteReader, ByteWriter {
     }
     if (path === EXCHANGE_PATH) return await this.#upgrade(request);
     const piece = parsePiecePath(path);
-    if (piece !== null) return await this.#piece(piece, request);
+    if (piece !== null) return await this.#tracedPiece(piece, request);
     if (path === "/healthz") await this.#json(200, { host_id: this.deps.hostId }, request.keepAlive);
     else await this.#json(404, { code: "not_found", message: "Nothing is served here" }, request.keepAlive);
     return request.keepAlive;
+  }
+
+  /** As `#piece`, and told to the child's trace if it has one. */
+  async #tracedPiece(
+    piece: { taskId: string; generation: string; number: number },
+    request: RequestHead,
+  ): Promise<boolean> {
+    const { tracer = noTracer, hostId } = this.deps;
+    const parent = request.fields.get(TRACE_HEADER);
+    if (parent === undefined || !tracer.isOn) return await this.#piece(piece, request);
+    const attributes = {
+      "lacewing.task_id": piece.taskId,
+      "lacewing.piece": piece.number,
+      "lacewing.host_id": hostId,
+      "lacewing.child_id": hostIdOf(request) ?? undefined,
+    };
+    const span = tracer.start("piece.serve", { parent, kind: "server", attributes });
+    return await traced(span, () => this.#piece(piece, request));
   }
 
   async #piece(

@@ -10,6 +10,7 @@
 import type { Clock } from "../core/clock.ts";
 import { LacewingError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import type { Tracer } from "../core/telemetry.ts";
 import type { Limiter } from "../core/rate_limit.ts";
 import { closeQuietly, formatHostPort, messageOf, prepare } from "./connection.ts";
 import type { PieceProvider } from "./piece_transfer.ts";
@@ -21,6 +22,8 @@ export interface UploadServerDeps {
   readonly limiter: Limiter;
   readonly log: Logger;
   readonly clock: Clock;
+  /** Records what is sent to children that take part in a trace. Default: nothing. */
+  readonly tracer?: Tracer | undefined;
 }
 
 export interface UploadServerConfig {
@@ -142,12 +145,13 @@ class TcpUploadServer implements UploadServer {
   #serve(conn: Deno.TcpConn): void {
     if (this.#stop.signal.aborted || this.#connections.size >= this.#limits.connectionsMax) return closeQuietly(conn);
     prepare(conn);
-    const { provider, limiter, log, clock } = this.deps;
+    const { provider, limiter, log, clock, tracer } = this.deps;
     const connection = new UploadConnection(conn, {
       provider,
       limiter,
       log,
       clock,
+      tracer,
       slots: this.#slots,
       limits: this.#limits,
       hostId: this.config.hostId,

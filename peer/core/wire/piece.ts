@@ -14,6 +14,8 @@ export const EXCHANGE_PATH = "/v1/exchange";
 export const HOST_HEADER = "x-lacewing-host";
 /** Pieces that the child still misses: the neediest is served first. */
 export const NEED_HEADER = "x-lacewing-need";
+/** The span that asks, where the child takes part in a trace (W3C Trace Context). */
+export const TRACE_HEADER = "traceparent";
 
 const pieceNumbers = z.array(z.number().int().nonnegative()).max(4096);
 

@@ -115,6 +115,8 @@ export const hostMessage = z.discriminatedUnion("type", [
     anonymous: z.boolean(),
     /** Only part of the content is wanted: lease nothing unasked; missing pieces come as `starving`. */
     partial: z.boolean().default(false),
+    /** W3C traceparent of what this host joins for. */
+    traceparent: z.string().max(100).optional(),
   }),
   z.object({ type: z.literal("leave"), task_id: hex }),
   /** A lease holder learned what the origin has. */

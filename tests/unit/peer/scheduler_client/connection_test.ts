@@ -67,9 +67,11 @@ Deno.test("a host says hello, tells what it holds, and joins", async () => {
   await using scheduler = new FakeScheduler();
   const held: HeldTask = { ...SPEC, meta: META, piece_count: 1, complete: true };
   await using connection = new SchedulerConnection(scheduler.url, deps({ held: () => [held], joinToken: "secret" }));
-  const { swarm, heardOf } = listener({ meta: META, pieceCount: 1 });
+  const traceparent = `00-${"1".repeat(32)}-${"2".repeat(16)}-01`;
+  const { swarm, heardOf } = listener({ meta: META, pieceCount: 1, traceparent });
   connection.join(SPEC, swarm);
   const join = await scheduler.got("join");
+  assertEquals(join.traceparent, traceparent);
   assertEquals(scheduler.received.map(({ type }) => type), ["hello", "held", "join"]);
   assertEquals((await scheduler.got("hello")).join_token, "secret");
   assertEquals([join.meta, join.piece_count], [META, 1]);
