@@ -124,6 +124,8 @@ async function saveFiles({ settings, around, origin, report }: Saving): Promise<
   const queue = new FindQueue<Found>(FINDS_AHEAD);
   using display = settings.showProgress ? treeDisplay(root, { context, report, queue }) : null;
   const say = sayOnce((line) => display === null ? context.terminal.write(`${line}\n`) : display.say(line));
+  const find = daemonFinder(settings, around, say);
+  if (settings.disableBackSource) await needDaemon(find);
   const files = new TreeFiles({
     ...around,
     settings: { ...settings, headers: origin.headers },
@@ -134,7 +136,7 @@ async function saveFiles({ settings, around, origin, report }: Saving): Promise<
     withUser: (url) => origin.withUser(url),
     limiter: new RateLimiter(context.clock, settings.rateLimitBytesPerSecond),
     share: new RateShare(settings.rateLimitBytesPerSecond, FILES_AT_ONCE),
-    find: await reachDaemon(settings, around, say),
+    find,
     waiting: () => queue.count,
     onProgress: () => display?.update(report.total(queue.isClosed)),
   });
@@ -186,27 +188,43 @@ async function feed(queue: FindQueue<Found>, { origin, report }: Pick<Saving, "o
   }
 }
 
-/** Finds the daemon once, so that eight files do not start eight, and gives the way to ask it for each file. */
-async function reachDaemon(
+/**
+ * The way to ask the daemon for each file. It is found when the first file needs it, once: eight files shall not start
+ * eight daemons, and a run that finds nothing to do shall start none.
+ */
+function daemonFinder(
   settings: TreeSettings,
   around: Surroundings,
   say: (message: string) => void,
-): Promise<() => Promise<FoundDaemon<DaemonConnection>>> {
-  const first = await usualReach(settings, around).find();
-  if (first.connection === null) {
-    if (!settings.disableBackSource) return () => Promise.resolve(first);
-    throw new LacewingError("no_daemon", `Cannot download without a daemon: ${first.reason}`);
-  }
-  first.connection[Symbol.dispose]();
-  const { socket, startedPid } = first;
-  if (settings.verbose) say(`daemon at ${socket}${startedPid === null ? "" : `, started as process ${startedPid}`}`);
+): () => Promise<FoundDaemon<DaemonConnection>> {
+  let looked: Promise<{ socket: string } | { reason: string }> | undefined;
+  const look = async () => {
+    const found = await usualReach(settings, around).find();
+    if (found.connection === null) return { reason: found.reason };
+    found.connection[Symbol.dispose]();
+    const started = found.startedPid === null ? "" : `, started as process ${found.startedPid}`;
+    if (settings.verbose) say(`daemon at ${found.socket}${started}`);
+    return { socket: found.socket };
+  };
   return async () => {
+    looked ??= look();
+    const place = await looked;
+    if ("reason" in place) return { connection: null, reason: place.reason };
     try {
-      return { connection: await connectDaemon(socket), socket, startedPid: null };
+      return { connection: await connectDaemon(place.socket), socket: place.socket, startedPid: null };
     } catch (error) {
       return { connection: null, reason: error instanceof Error ? error.message : String(error) };
     }
   };
+}
+
+/** Without a daemon and without the origin every file would fail: that is said once. */
+async function needDaemon(find: () => Promise<FoundDaemon<DaemonConnection>>): Promise<void> {
+  const found = await find();
+  if (found.connection === null) {
+    throw new LacewingError("no_daemon", `Cannot download without a daemon: ${found.reason}`);
+  }
+  found.connection[Symbol.dispose]();
 }
 
 function treeDisplay(
