@@ -62,7 +62,8 @@ Deno.test("two limited commands on two contents each get their own limit, on one
   const urls = [1, 2].map((seed) => origin.url(`/f?size=${6 * MIB}&seed=${seed}`));
   for (const rate of await both(daemon, urls, "--ratelimit", "2M")) assertRate("each", rate, 2 * MIB);
   const one = origin.url(`/f?size=${6 * MIB}&seed=3`);
-  for (const rate of await both(daemon, [one, one], "--ratelimit", "2M")) assertRate("one content", rate, 2 * MIB);
+  // Who asks later finds a part of it there already: only the one who began has it all at the limit.
+  assertRate("one content", Math.min(...await both(daemon, [one, one], "--ratelimit", "2M")), 2 * MIB);
   assertEquals(origin.bytesSent(), 18 * MIB);
 });
 
