@@ -50,6 +50,8 @@ export async function downloadDirect(
       have,
     });
     await delivery.finish(length);
+    // What could not be gone on with.
+    partial?.remove();
     return { length, lastModified: content.lastModified };
   } catch (error) {
     const mayGoOn = deps.signal.aborted || (error instanceof LacewingError && PASSING.includes(error.code));

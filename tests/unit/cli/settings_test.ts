@@ -25,12 +25,16 @@ Deno.test("readDownloadSettings() has the defaults of the specification", () => 
     disableBackSource: false,
     originalOffset: false,
     showProgress: false,
+    recursive: null,
     socket: null,
     config: null,
     workHome: null,
     logDir: null,
     console: false,
     verbose: false,
+    jaeger: null,
+    serviceName: "lacewing-client",
+    pprofPort: null,
   });
 });
 
@@ -63,6 +67,12 @@ const GOOD: [string[], Partial<DownloadSettings>][] = [
   [[URL_TEXT, "--disable-back-source"], { disableBackSource: true }],
   [[URL_TEXT, "--range", "5-", "--original-offset"], { range: { kind: "open", first: 5 }, originalOffset: true }],
   [[URL_TEXT, "-b"], { showProgress: true }],
+  [[URL_TEXT, "--jaeger", "http://127.0.0.1:4318"], { jaeger: "http://127.0.0.1:4318" }],
+  [[URL_TEXT, "--jaeger", "http://a", "--jaeger", "https://b/x"], { jaeger: "https://b/x" }],
+  [[URL_TEXT, "--service-name", "ci"], { serviceName: "ci" }],
+  [[URL_TEXT, "--pprof-port", "0"], { pprofPort: 0 }],
+  [[URL_TEXT, "--pprof-port", "6060"], { pprofPort: 6060 }],
+  [[URL_TEXT, "--pprof-port", "-1"], { pprofPort: null }],
   [[
     URL_TEXT,
     "--daemon-sock",
@@ -100,6 +110,10 @@ Deno.test("CLIENT_CONFIG names the configuration unless --config does", () => {
 });
 
 const BAD: [string, string[], string[]][] = [
+  ["a collector that is no URL", [URL_TEXT, "--jaeger", "localhost:4318"], ["--jaeger", "localhost:4318", "http"]],
+  ["a port that is none", [URL_TEXT, "--pprof-port", "http"], ["--pprof-port", "http", "65535"]],
+  ["a port that is too high", [URL_TEXT, "--pprof-port", "65536"], ["--pprof-port", "65536"]],
+  ["a port below -1", [URL_TEXT, "--pprof-port=-2"], ["--pprof-port", "-2"]],
   ["no URL", [], ["no URL"]],
   ["an empty URL", [""], ["URL"]],
   ["two URLs", [URL_TEXT, "http://other.test/"], ["two URLs", URL_TEXT, "http://other.test/"]],

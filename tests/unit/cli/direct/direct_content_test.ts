@@ -203,3 +203,58 @@ Deno.test("a rate limit is kept", async () => {
   while (await content.read() !== null);
   assertEquals(Math.abs(sleptMs - 9990) < 10, true, String(sleptMs));
 });
+
+/** Reads what is left of a content of which so much is there. */
+async function resume(origin: Invented, range: string | null, from: { have: number; etag?: string; length?: number }) {
+  const source = new InventedSource(origin);
+  const { signal } = new AbortController();
+  const contentLength = from.length ?? TEXT.length;
+  const part = range === null ? { offset: 0, length: contentLength } : { offset: 5, length: 10 };
+  await using content = await DirectContent.open(
+    { source, clock: systemClock, signal },
+    {
+      url: "http://o.test/",
+      headers: [],
+      range: range === null ? null : parseRange(range),
+      rateLimitBytesPerSecond: 0,
+    },
+    { version: { etag: from.etag ?? '"1"' }, contentLength, part, have: from.have },
+  );
+  let text = "";
+  for (let bytes = await content.read(); bytes !== null; bytes = await content.read()) {
+    text += new TextDecoder().decode(bytes);
+  }
+  return { text, resumed: content.resumed, total: content.total, facts: content.facts };
+}
+
+const RESUMES: [string, Invented, string | null, { have: number; etag?: string; length?: number }, number, string][] = [
+  ["the whole", { text: TEXT }, null, { have: 7 }, 7, TEXT.slice(7)],
+  ["a range", { text: TEXT }, "5-14", { have: 4 }, 4, TEXT.slice(9, 15)],
+  ["all of it, but for a byte that is asked for again", { text: TEXT }, null, { have: 20 }, 19, TEXT.slice(19)],
+  ["more than all", { text: TEXT }, null, { have: 99 }, 19, TEXT.slice(19)],
+  ["nothing", { text: TEXT }, null, { have: 0 }, 0, TEXT],
+  ["an origin without ranges", { text: TEXT, ranges: false }, null, { have: 7 }, 7, TEXT.slice(7)],
+  ["a connection that breaks", { text: TEXT, breaks: [3] }, null, { have: 7 }, 7, TEXT.slice(7)],
+  ["another version", { text: TEXT, etag: '"2"' }, null, { have: 7 }, 0, TEXT],
+  ["another length", { text: TEXT }, null, { have: 7, length: 21 }, 0, TEXT],
+  ["what is longer than the content is now", { text: TEXT }, null, { have: 25, length: 30 }, 0, TEXT],
+  ["another range", { text: TEXT }, "5-13", { have: 4 }, 0, TEXT.slice(5, 14)],
+];
+for (const [claim, origin, range, from, resumed, text] of RESUMES) {
+  Deno.test(`an earlier run's part is gone on with, or not: ${claim}`, async () => {
+    const result = await resume(origin, range, from);
+    assertEquals([result.resumed, result.text], [resumed, text]);
+    assertEquals(result.total, resumed + text.length);
+  });
+}
+
+Deno.test("facts for a later run need a validator and a length", async () => {
+  const facts = async (origin: Invented) => (await resume(origin, null, { have: 0 })).facts;
+  assertEquals(await facts({ text: TEXT }), {
+    version: { etag: '"1"' },
+    contentLength: 20,
+    part: { offset: 0, length: 20 },
+  });
+  assertEquals(await facts({ text: TEXT, etag: "" }), null);
+  assertEquals(await facts({ text: TEXT, length: false, ranges: false }), null);
+});
