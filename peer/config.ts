@@ -7,29 +7,57 @@ import { z } from "zod";
 import { byteSize, duration, httpUrl, parseConfig, port, section, validateConfig } from "./core/config.ts";
 import { LacewingError } from "./core/errors.ts";
 
+const regularExpression = () =>
+  z.string().max(1024).refine((text) => {
+    try {
+      new RegExp(text);
+      return true;
+    } catch {
+      return false;
+    }
+  }, "want a regular expression");
+
+const isHostOrUrl = (text: string) =>
+  text === "" || URL.parse(/^https?:\/\//.test(text) ? text : `http://${text}`)?.pathname === "/";
+
 const rate = () => z.union([z.literal(0), byteSize()]).describe("Bytes per second; 0 is no limit");
 
 const proxySection = z.strictObject({
-  tcpListen: section({ port: port().default(65001) }),
+  tcpListen: section({ port: port().default(65001).describe("0 is any free one") }),
   listenIP: z.string().default("127.0.0.1"),
-  defaultFilter: z.string().default("Expires&Signature&ns"),
-  defaultTag: z.string().default(""),
+  defaultFilter: z.string().max(1024).default("Expires&Signature&ns").describe(
+    "Query parameters that do not tell contents apart",
+  ),
+  defaultTag: z.string().max(256).default(""),
   registryMirror: section({
-    url: httpUrl().default("https://index.docker.io"),
-    dynamic: z.boolean().default(true),
-    insecure: z.boolean().default(false),
-    certs: z.array(z.string()).default([]),
-    authorize: z.boolean().default(true),
+    url: httpUrl().default("https://index.docker.io").describe("The registry of requests that name none"),
+    dynamic: z.boolean().default(true).describe("Whether a request may name another registry: header, ns, path"),
+    insecure: z.boolean().default(false).describe("Do not verify the certificates of url and registries"),
+    certs: z.array(z.string()).default([]).describe("Files with extra CA certificates (PEM)"),
+    authorize: z.boolean().default(true).describe(
+      "Serve from cache and peers only what the origin lets this client have",
+    ),
+    registries: z.array(z.strictObject({ host: z.string().min(1).max(256), url: httpUrl() })).default([]).describe(
+      "Registries that are reached at another URL than https://HOST",
+    ),
   }),
   proxies: z.array(section({
-    regx: z.string(),
+    regx: regularExpression(),
     useHTTPS: z.boolean().default(false),
-    direct: z.boolean().default(false),
-    redirect: z.string().default(""),
-  })).default([]),
-  whiteList: z.array(z.unknown()).default([]),
+    direct: z.boolean().default(false).describe("Not through the swarm"),
+    redirect: z.string().refine(isHostOrUrl, "want HOST, HOST:PORT or an http or https URL").default(""),
+  })).default([{ regx: "blobs/sha256.*", useHTTPS: false, direct: false, redirect: "" }]).describe(
+    "The first rule that matches the URL decides",
+  ),
+  whiteList: z.array(section({
+    host: z.string().max(256).default(""),
+    regx: regularExpression().default(""),
+    ports: z.array(z.union([port(), z.string().regex(/^\d{1,5}$/, "want a port number").transform(Number)])).default(
+      [],
+    ),
+  })).default([]).describe("Hosts that requests may name; empty: all"),
   basicAuth: section({ username: z.string().default(""), password: z.string().default("") }),
-}).prefault({ tcpListen: { port: 0 } });
+}).describe("Without this section there is no proxy");
 
 export const daemonConfig = z.strictObject({
   aliveTime: duration().optional().describe(
@@ -86,7 +114,7 @@ export const daemonConfig = z.strictObject({
     ),
     keepStorage: z.boolean().default(true).describe("Keep contents when the daemon stops"),
   }),
-  proxy: proxySection,
+  proxy: proxySection.optional(),
   health: section({ tcpListen: section({ port: port().default(40901) }) }).describe(
     "/healthz and /metrics; port 0 is any free one",
   ),
@@ -141,7 +169,6 @@ export function fixedSchedulerUrls(netAddrs: readonly string[], path: string): s
 
 function refuseNotBuilt(config: DaemonConfig, origin: string): DaemonConfig {
   const paths: string[] = [];
-  if (config.proxy.tcpListen.port !== 0) paths.push("proxy.tcpListen.port");
   if (config.security.tls.enable) paths.push("security.tls.enable");
   if (config.download.prefetch) paths.push("download.prefetch");
   if (paths.length === 0) return config;

@@ -17,6 +17,10 @@ import { startIpcServer } from "./ipc/server.ts";
 import type { Limits } from "./reload.ts";
 import { Orders } from "./scheduler_client/orders.ts";
 import { SchedulerSet } from "./scheduler_client/scheduler_set.ts";
+import { startProxy } from "./proxy/proxy.ts";
+import { mirrorCertificates, proxySettings, withUnverified } from "./proxy/proxy_settings.ts";
+import type { HttpSourceConfig, HttpSourceOptions } from "./source/http_source.ts";
+import type { Source } from "./source/source.ts";
 import { createSources } from "./source/sources.ts";
 import { openDiskStore } from "./storage/disk_store.ts";
 import { PieceEvents } from "./task/piece_events.ts";
@@ -81,9 +85,8 @@ export async function startPeer(options: PeerOptions): Promise<RunningPeer> {
   const events = new PieceEvents();
   const dataDir = config.dataDir === "" ? `${workHome}/data` : config.dataDir;
   const store = stack.use(await openDiskStore({ dataDir, config: storageConfig(config), log: log.room("storage") }));
-  const source = stack.use(
-    createSources({ config: await sourceConfig(config), clock, random, log: log.room("source") }),
-  );
+  const origins = await sourceConfig(config);
+  const source = openSource(config, { clock, random, log: log.room("source"), origins, stack });
   const client = stack.use(createPieceClient({ hostId: id, clock, log: log.room("transfer") }));
   const exchange = stack.use(createExchange({ hostId: id, clock, random, log: log.room("transfer") }));
   const uploadLimiter = new RateLimiter(clock, config.upload.rateLimit);
@@ -180,9 +183,14 @@ export async function startPeer(options: PeerOptions): Promise<RunningPeer> {
     for (const taskId of removed) changes(taskId);
   }, log));
 
+  const proxy = config.proxy === undefined ? null : stack.use(
+    startProxy({ tasks, source, clock, log: log.room("proxy") }, proxySettings(config.proxy, origins)),
+  );
+
   const idle = Promise.withResolvers<void>();
   const isBusy = () =>
-    ipc.connectionCount > 0 || tasks.busyCount > 0 || orders.activeCount > 0 || upload.stats().activeUploads > 0;
+    ipc.connectionCount > 0 || tasks.busyCount > 0 || orders.activeCount > 0 || upload.stats().activeUploads > 0 ||
+    (proxy?.activeCount ?? 0) > 0;
   stack.use(watchIdle(isBusy, {
     aliveTimeMs,
     onIdle: () => {
@@ -196,7 +204,7 @@ export async function startPeer(options: PeerOptions): Promise<RunningPeer> {
       host_id: id,
       socket,
       upload: formatHostPort(upload.address),
-      proxy: null,
+      proxy: proxy?.address ?? null,
       health: health.address,
     },
     tasks,
@@ -219,7 +227,21 @@ function storageConfig({ storage }: DaemonConfig) {
   };
 }
 
-async function sourceConfig({ download: { source } }: DaemonConfig) {
+/** How origins are read; registries that are configured as insecure have a source of their own. */
+function openSource(
+  config: DaemonConfig,
+  { stack, origins, ...deps }: Omit<HttpSourceOptions, "config"> & {
+    stack: AsyncDisposableStack;
+    origins: HttpSourceConfig;
+  },
+): Source {
+  const verified = stack.use(createSources({ ...deps, config: origins }));
+  if (config.proxy?.registryMirror.insecure !== true) return verified;
+  const unverified = stack.use(createSources({ ...deps, config: { ...origins, insecure: true } }));
+  return withUnverified(verified, unverified, config.proxy);
+}
+
+async function sourceConfig({ download: { source }, proxy }: DaemonConfig): Promise<HttpSourceConfig> {
   const caCerts = await Promise.all(source.caCerts.map(async (path) => {
     try {
       return await Deno.readTextFile(path);
@@ -227,6 +249,8 @@ async function sourceConfig({ download: { source } }: DaemonConfig) {
       throw new LacewingError("config_invalid", `Cannot use download.source.caCerts: cannot read ${path}`, { cause });
     }
   }));
+  // The blobs that the mirror asks for are read by the same source.
+  if (proxy !== undefined) caCerts.push(...await mirrorCertificates(proxy));
   return { caCerts, insecure: source.insecure, allowPrivateNetworks: source.allowPrivateNetworks };
 }
 

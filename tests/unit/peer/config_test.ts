@@ -80,7 +80,7 @@ Deno.test("an empty file, and none at all, give the defaults of INTERFACE sectio
     keepStorage: true,
   });
   assertEquals(config.health, { tcpListen: { port: 40901 } });
-  assertEquals(config.proxy.tcpListen, { port: 0 }, "off without a proxy section");
+  assertEquals(config.proxy, undefined, "off without a proxy section");
 });
 
 Deno.test("every key is read, sizes as bytes and durations as milliseconds", () => {
@@ -175,8 +175,20 @@ const BAD: [what: string, text: string, wanted: string][] = [
   ["a text for the whole", "hello", "(top): want a section"],
   ["a host name too long", `host: { hostname: ${"h".repeat(257)} }`, "host.hostname"],
   ["what is no YAML", "host: {", "not YAML"],
-  ["a proxy", "proxy: { tcpListen: { port: 65001 } }", "proxy.tcpListen.port: not available in this version"],
-  ["a proxy section with the default port", "proxy: {}", "proxy.tcpListen.port: not available in this version"],
+  ["a rule that is no expression", "proxy: { proxies: [ { regx: '(' } ] }", "proxy.proxies.0.regx: want a regular"],
+  ["a rule without one", "proxy: { proxies: [ { direct: true } ] }", "proxy.proxies.0.regx"],
+  ["a redirect to a path", "proxy: { proxies: [ { regx: x, redirect: h/p } ] }", "proxy.proxies.0.redirect: want HOST"],
+  ["a mirror of no URL", "proxy: { registryMirror: { url: docker.io } }", "proxy.registryMirror.url"],
+  [
+    "a registry without host",
+    "proxy: { registryMirror: { registries: [ { url: 'http://h' } ] } }",
+    "registries.0.host",
+  ],
+  [
+    "a white list with a wrong port",
+    "proxy: { whiteList: [ { host: h, ports: [http] } ] }",
+    "proxy.whiteList.0.ports.0",
+  ],
   ["TLS between hosts", "security: { tls: { enable: true } }", "security.tls.enable: not available in this version"],
   ["prefetch", "download: { prefetch: true }", "download.prefetch: not available in this version"],
 ];
@@ -187,6 +199,26 @@ for (const [what, text, wanted] of BAD) {
   });
 }
 
+Deno.test("an empty proxy section turns the proxy on, with the defaults of INTERFACE section 3", () => {
+  assertEquals(parseDaemonConfig("proxy: {}", "/c.yaml").proxy, {
+    tcpListen: { port: 65001 },
+    listenIP: "127.0.0.1",
+    defaultFilter: "Expires&Signature&ns",
+    defaultTag: "",
+    registryMirror: {
+      url: "https://index.docker.io",
+      dynamic: true,
+      insecure: false,
+      certs: [],
+      authorize: true,
+      registries: [],
+    },
+    proxies: [{ regx: "blobs/sha256.*", useHTTPS: false, direct: false, redirect: "" }],
+    whiteList: [],
+    basicAuth: { username: "", password: "" },
+  });
+});
+
 Deno.test("a key like no other gets no hint", () => {
   assert(!refused("host: { zzzzzzzzzz: 1 }").includes("did you mean"));
 });
@@ -194,8 +226,8 @@ Deno.test("a key like no other gets no hint", () => {
 Deno.test("all that is wrong is said at once", () => {
   const message = refused("gcInterval: x\nupload: { concurrent: 0, prot: 1 }");
   for (const path of ["gcInterval", "upload.concurrent", "upload.prot"]) assert(message.includes(path), message);
-  const later = refused("proxy: {}\nsecurity: { tls: { enable: true } }\ndownload: { prefetch: true }");
-  for (const path of ["proxy.tcp", "security.tls", "download.prefetch"]) assert(later.includes(path), later);
+  const later = refused("security: { tls: { enable: true } }\ndownload: { prefetch: true }");
+  for (const path of ["security.tls", "download.prefetch"]) assert(later.includes(path), later);
 });
 
 Deno.test("a secret of a wrong type is not shown", () => {
@@ -206,7 +238,7 @@ Deno.test("a secret of a wrong type is not shown", () => {
 Deno.test("validateDaemonConfig() holds a value to the same rules", () => {
   assertEquals(validateDaemonConfig({}, "the options"), defaultDaemonConfig());
   assertEquals(validateDaemonConfig({ upload: { rateLimit: "1Ki" } }, "the options").upload.rateLimit, 1024);
-  for (const value of [null, [], "", { upload: { x: 1 } }, { proxy: {} }]) {
+  for (const value of [null, [], "", { upload: { x: 1 } }, { proxy: { x: 1 } }]) {
     const error = assertThrows(() => validateDaemonConfig(value, "the options"), LacewingError) as LacewingError;
     assertEquals(error.code, "config_invalid");
     assert(error.message.startsWith("Cannot use the options: "), error.message);

@@ -1,0 +1,195 @@
+/**
+ * The bytes of one content for one reader, from the swarm while it works and
+ * from the origin when it does not: trouble with peers, scheduler, disk or an
+ * expired signed URL is healed while the reader goes on, because runtimes such
+ * as podman do not come back after a cut. Once a byte was given, only wrong or
+ * changed content, or an origin that stays away, ends the stream.
+ *
+ * Keeps: what is given of a whole content through the swarm was found right
+ * before its last byte. Holds one buffer; the disk holds the rest.
+ */
+import type { Clock } from "../core/clock.ts";
+import { LacewingError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { Source, SourceBody } from "../source/source.ts";
+import type { StreamingRun, StreamingStarter, TaskRequest } from "../task/task.ts";
+import { type RangeAnswer, rangeAnswer } from "./range_request.ts";
+import { verifiedBody } from "./verified_body.ts";
+
+export interface ContentStreamDeps {
+  readonly tasks: StreamingStarter;
+  readonly source: Source;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export type ContentSource = "local" | "peers" | "origin";
+
+/** Tries in a row without a byte; the first two go through the swarm. */
+const TRIES_MAX = 5;
+const SWARM_TRIES = 2;
+const PAUSE_MS = 200;
+/** A swarm that gives nothing for so long is left; above the time that a scheduler is waited for (30 s). */
+const STALL_MS = 90_000;
+
+export class ContentStream implements AsyncDisposable {
+  #run: StreamingRun | null = null;
+  #answer: RangeAnswer | null = null;
+  #isDirect = false;
+  #tries = 0;
+  #taskId: string | null = null;
+
+  /** @param request its range is the one that the reader asked for */
+  constructor(
+    private readonly deps: ContentStreamDeps,
+    private readonly request: TaskRequest,
+    private readonly signal: AbortSignal,
+  ) {}
+
+  /** Null where the swarm was not reached at all. */
+  get taskId(): string | null {
+    return this.#taskId;
+  }
+
+  /** Where the bytes come from, as far as can be said now. */
+  get source(): ContentSource {
+    const progress = this.#run?.progress();
+    if (this.#isDirect || progress === undefined || progress.fromSource > 0) return "origin";
+    return progress.fromPeers > 0 ? "peers" : "local";
+  }
+
+  /**
+   * What the answer says of the bytes; waits until the content's length is known.
+   *
+   * @throws {LacewingError} what the origin said, or the last trouble when all tries are used up
+   */
+  async open(): Promise<RangeAnswer> {
+    for (;;) {
+      try {
+        const contentLength = await this.#contentLength();
+        return this.#answer = rangeAnswer(this.request.range, contentLength);
+      } catch (error) {
+        await this.#next(error, { isBegun: false });
+      }
+    }
+  }
+
+  /** The bytes of the answer in order; each chunk is valid until the next one is asked for. */
+  async *read(): AsyncGenerator<Uint8Array, void, void> {
+    const bytes = this.#answer?.bytes ?? null;
+    if (bytes === null) return;
+    let done = 0;
+    // An empty content is read, too: the run ends when its digest was found right.
+    do {
+      try {
+        const chunks = this.#isDirect
+          ? this.#readDirect(bytes.offset + done, bytes.length - done)
+          : this.#readRun(done);
+        for await (const chunk of chunks) {
+          done += chunk.length;
+          this.#tries = 0;
+          yield chunk;
+        }
+        if (done >= bytes.length) return;
+        throw new LacewingError("network", `Cannot go on: ${bytes.length - done} B are missing`);
+      } catch (error) {
+        await this.#next(error, { isBegun: done > 0 });
+      }
+    } while (done < bytes.length);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#leaveRun();
+  }
+
+  async #contentLength(): Promise<number> {
+    if (!this.#isDirect) return (await this.#inTime(this.#start().opened)).contentLength;
+    await using body = await this.#openDirect(0, 1);
+    if (body.contentLength === null) {
+      throw new LacewingError("source_failed", "Cannot tell the content's length: the origin does not say");
+    }
+    return body.contentLength;
+  }
+
+  #start(): StreamingRun {
+    if (this.#run !== null) return this.#run;
+    this.#run = this.deps.tasks.start(this.request, { signal: this.signal });
+    this.#taskId = this.#run.taskId;
+    return this.#run;
+  }
+
+  /** After a failed try the run begins at its range again: what was given already is passed over. */
+  async *#readRun(from: number): AsyncGenerator<Uint8Array, void, void> {
+    const chunks = this.#start().read({ from })[Symbol.asyncIterator]();
+    try {
+      for (;;) {
+        const { value, done } = await this.#inTime(chunks.next());
+        if (done) return;
+        yield value;
+      }
+    } finally {
+      // Not awaited: a run that waits for a piece ends when it is disposed of.
+      chunks.return?.().catch(() => {});
+    }
+  }
+
+  async *#readDirect(offset: number, length: number): AsyncGenerator<Uint8Array, void, void> {
+    if (length === 0) return;
+    await using body = await this.#openDirect(offset, length);
+    if (body.offset > offset) {
+      throw new LacewingError("source_failed", `Cannot go on: the origin's answer begins at byte ${body.offset}`);
+    }
+    const { digest } = this.request;
+    const isWhole = offset === 0 && body.contentLength === length;
+    const reader = isWhole && digest !== null ? verifiedBody(body, { digest, length }) : body;
+    let position = body.offset;
+    for (let bytes = await reader.read(); bytes !== null; bytes = await reader.read()) {
+      const wanted = bytes.subarray(Math.max(0, offset - position), Math.max(0, offset + length - position));
+      position += bytes.length;
+      if (wanted.length > 0) yield wanted;
+      if (position >= offset + length) return;
+    }
+  }
+
+  #openDirect(offset: number, length: number): Promise<SourceBody> {
+    const { url, headers } = this.request;
+    return this.deps.source.open({ url, headers, range: { offset, length } }, { signal: this.signal });
+  }
+
+  /** Goes over to the next way after a failure; throws what no other way would change. */
+  async #next(error: unknown, { isBegun }: { isBegun: boolean }): Promise<void> {
+    this.signal.throwIfAborted();
+    await this.#leaveRun();
+    if (!(error instanceof LacewingError) || isFinal(error, isBegun)) throw error;
+    this.#tries += 1;
+    if (this.#tries >= TRIES_MAX) throw error;
+    this.#isDirect = this.#tries >= SWARM_TRIES;
+    this.deps.log.info("a reader goes on by another way", { error, tries: this.#tries, direct: this.#isDirect });
+    await this.deps.clock.sleep(PAUSE_MS * 2 ** (this.#tries - 1), this.signal);
+  }
+
+  async #leaveRun(): Promise<void> {
+    const run = this.#run;
+    this.#run = null;
+    await run?.[Symbol.asyncDispose]();
+  }
+
+  async #inTime<T>(work: Promise<T>): Promise<T> {
+    const { promise, reject } = Promise.withResolvers<never>();
+    const text = `Cannot go on: the swarm gave nothing for ${STALL_MS / 1000} s`;
+    const timer = setTimeout(() => reject(new LacewingError("timeout", text)), STALL_MS);
+    try {
+      return await Promise.race([work, promise]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+/** Whether another way would come to the same end. */
+function isFinal({ code }: LacewingError, isBegun: boolean): boolean {
+  if (code === "usage" || code === "policy" || code === "tls" || code === "range_not_satisfiable") return true;
+  if (code === "digest_mismatch" || code === "content_changed") return isBegun;
+  // Before the first byte it is the origin's word to this client; later, a token or a signature that has run out.
+  return !isBegun && (code === "source_refused" || code === "source_not_found");
+}

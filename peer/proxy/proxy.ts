@@ -1,0 +1,97 @@
+/**
+ * Puts the proxy together: the listener, the ways to origins, who may have
+ * what, the mirror and the forward proxy.
+ */
+import type { Clock } from "../core/clock.ts";
+import { isLoopback } from "../core/address.ts";
+import type { Logger } from "../core/log.ts";
+import { machineFacts } from "../core/machine.ts";
+import { bareHost } from "../source/proxy_env.ts";
+import { portOf } from "../source/http_request.ts";
+import type { Source } from "../source/source.ts";
+import type { StreamingStarter } from "../task/task.ts";
+import { formatHostPort } from "../transfer/connection.ts";
+import { Access } from "./access.ts";
+import { ForwardProxy } from "./forward_proxy.ts";
+import { OriginClient } from "./origin_client.ts";
+import { OriginLinks } from "./origin_link.ts";
+import { PassThrough } from "./pass_through.ts";
+import { listenForProxy, ProxyServer } from "./proxy_server.ts";
+import { RegistryMirror, type RegistryMirrorConfig } from "./registry_mirror.ts";
+import { SharedContent } from "./shared_content.ts";
+
+export interface ProxyDeps {
+  readonly tasks: StreamingStarter;
+  readonly source: Source;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface ProxyConfig extends RegistryMirrorConfig {
+  readonly listenIP: string;
+  /** 0 asks for any free port. */
+  readonly port: number;
+  readonly authorize: boolean;
+  readonly basicAuth: { readonly username: string; readonly password: string };
+  /** PEM texts of authorities trusted besides the usual ones. */
+  readonly caCerts: readonly string[];
+  readonly isInsecure: (url: URL) => boolean;
+  readonly allowPrivateNetworks: boolean;
+}
+
+export interface Proxy extends AsyncDisposable {
+  /** `HOST:PORT` */
+  readonly address: string;
+  /** Requests that are being answered. */
+  readonly activeCount: number;
+}
+
+/** @throws {LacewingError} `network` when the address cannot be listened on */
+export function startProxy({ tasks, source, clock, log }: ProxyDeps, config: ProxyConfig): Proxy {
+  const listener = listenForProxy(config);
+  const { hostname, port } = listener.addr;
+  const isOwn = (url: URL) => {
+    const host = bareHost(url);
+    return portOf(url) === port && (host === "localhost" || host === hostname || isLoopback(host));
+  };
+  const links = new OriginLinks({ ...config, env: machineFacts().env });
+  const client = new OriginClient(links);
+  const access = config.authorize
+    ? new Access({
+      clock,
+      head: async ({ url, fields }, signal) => {
+        using answer = await client.send({
+          method: "HEAD",
+          url,
+          fields: [...fields, ["Accept", "*/*"], ["Accept-Encoding", "identity"]],
+          body: null,
+        }, signal);
+        return answer.head.status;
+      },
+      probe: async ({ url, fields }, signal) => {
+        await using _body = await source.open(
+          { url: url.href, headers: fields, range: { offset: 0, length: 1 } },
+          { signal },
+        );
+      },
+    })
+    : null;
+  const pass = new PassThrough(client, access);
+  const shared = new SharedContent({ tasks, source, clock, log, access, pass });
+  const mirror = new RegistryMirror({ tasks, shared, pass, access, log, isOwn }, config);
+  const forward = new ForwardProxy({ shared, pass, links, isOwn }, config);
+  if (!isLoopback(hostname) && config.basicAuth.username === "") {
+    log.warn("the proxy is open to everyone who reaches it: set proxy.basicAuth, or listen on loopback", { hostname });
+  }
+  const server = new ProxyServer(listener, { mirror, forward, log }, config);
+  return {
+    address: formatHostPort({ hostname, port }),
+    get activeCount() {
+      return server.activeCount;
+    },
+    async [Symbol.asyncDispose]() {
+      await server[Symbol.asyncDispose]();
+      client[Symbol.dispose]();
+    },
+  };
+}

@@ -1,0 +1,116 @@
+/**
+ * Answers a GET with a content that the swarm shares: asks whether this client
+ * may have it, opens its stream, and sends exactly the bytes asked for. What
+ * cannot be had so passes through to the origin, whose own answer then counts.
+ */
+import { type Digest, formatDigest, parseDigest } from "../core/digest.ts";
+import { LacewingError } from "../core/errors.ts";
+import { valueOf } from "./http_message.ts";
+import type { Field } from "./http_message.ts";
+import type { Access, Claim } from "./access.ts";
+import type { ClientExchange } from "./client_exchange.ts";
+import { ContentStream, type ContentStreamDeps } from "./content_stream.ts";
+import { whoAsks } from "./origin_fields.ts";
+import type { PassThrough } from "./pass_through.ts";
+import { askedRange } from "./range_request.ts";
+import { refusal } from "./refusals.ts";
+
+export interface SharedContentDeps extends ContentStreamDeps {
+  /** Null where everyone may have what is here. */
+  readonly access: Access | null;
+  readonly pass: PassThrough;
+}
+
+export interface Content {
+  readonly url: URL;
+  readonly filter: string;
+  readonly tag: string;
+  /** What an origin's acceptance of this client holds for. */
+  readonly scope: string;
+  /** `algorithm:hex` that the URL promises, or null. */
+  readonly digest: string | null;
+  /** Further fields of the answer. */
+  readonly fields: readonly Field[];
+}
+
+export class SharedContent {
+  constructor(private readonly deps: SharedContentDeps) {}
+
+  async serve(exchange: ClientExchange, content: Content): Promise<void> {
+    const { access } = this.deps;
+    const { fields } = exchange.head;
+    const claim: Claim = { scope: content.scope, url: content.url, fields: whoAsks(fields) };
+    if (access !== null && !await access.isAccepted(claim, exchange.signal)) return await this.#pass(exchange, content);
+    try {
+      await this.#stream(exchange, content, claim);
+    } catch (error) {
+      if (exchange.isBegun || exchange.signal.aborted || !(error instanceof LacewingError)) throw error;
+      if (error.code === "digest_mismatch") {
+        const { status, fields, body } = refusal(502, "DIGEST_INVALID", error.message);
+        return await exchange.send(status, fields, body);
+      }
+      this.deps.log.info("a content passes through", { error });
+      await this.#pass(exchange, content);
+    }
+  }
+
+  async #stream(exchange: ClientExchange, content: Content, claim: Claim): Promise<void> {
+    const { fields } = exchange.head;
+    const etag = content.digest === null ? null : `"${content.digest}"`;
+    const range = askedRange(fields, etag);
+    const traceparent = valueOf(fields, "traceparent");
+    await using stream = new ContentStream(this.deps, {
+      url: content.url.href,
+      headers: claim.fields,
+      tag: content.tag,
+      filter: content.filter,
+      // A request's digest is that of the bytes it asks for.
+      digest: range === null ? digestOf(content) : null,
+      range,
+      disableBackSource: false,
+      rateLimitBytesPerSecond: 0,
+      ...(traceparent === null ? {} : { traceparent }),
+    }, exchange.signal);
+    const answer = await stream.open();
+    const chunks = stream.read();
+    // Nothing is said before the first bytes are here: until then another answer is possible.
+    const first = await chunks.next();
+    exchange.begin(answer.status, [...describe(content, etag), ...answer.fields, ...whence(stream), ...content.fields]);
+    if (!first.done) {
+      await exchange.write(first.value);
+      for await (const chunk of chunks) await exchange.write(chunk);
+    }
+    await exchange.end();
+  }
+
+  async #pass(exchange: ClientExchange, content: Content): Promise<void> {
+    const { scope, url, fields } = content;
+    await this.deps.pass.serve(exchange, {
+      url,
+      scope,
+      extra: fields,
+      isIdentity: true,
+      digest: digestOf(content),
+    });
+  }
+}
+
+function digestOf({ digest }: Content): Digest | null {
+  return digest === null ? null : parseDigest(digest);
+}
+
+function describe({ digest }: Content, etag: string | null): Field[] {
+  const fields: Field[] = [["Content-Type", "application/octet-stream"], ["Accept-Ranges", "bytes"]];
+  if (digest === null || etag === null) return fields;
+  return [
+    ...fields,
+    ["Docker-Content-Digest", formatDigest(parseDigest(digest))],
+    ["Docker-Distribution-Api-Version", "registry/2.0"],
+    ["ETag", etag],
+  ];
+}
+
+function whence(stream: ContentStream): Field[] {
+  const task: Field[] = stream.taskId === null ? [] : [["X-Lacewing-Task", stream.taskId]];
+  return [...task, ["X-Lacewing-Source", stream.source]];
+}
