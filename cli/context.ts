@@ -1,5 +1,6 @@
 /** What a command gets of the process around it; a test gives its own. */
 import type { Clock } from "../peer/core/clock.ts";
+import type { Tracer } from "../peer/core/telemetry.ts";
 import type { Terminal } from "./terminal.ts";
 
 export interface CommandContext {
@@ -11,4 +12,6 @@ export interface CommandContext {
   readonly cleanups: Set<() => void>;
   readonly cwd: string;
   readonly env: (name: string) => string | undefined;
+  /** Left out where nobody traces. */
+  readonly tracer?: Tracer;
 }

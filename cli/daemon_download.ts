@@ -14,7 +14,15 @@ import type { DownloadSettings } from "./settings.ts";
 /** What of a download's settings the daemon is told. */
 export type ContentSettings = Pick<
   DownloadSettings,
-  "url" | "headers" | "tag" | "filter" | "digest" | "range" | "disableBackSource" | "rateLimitBytesPerSecond"
+  | "url"
+  | "headers"
+  | "tag"
+  | "filter"
+  | "digest"
+  | "range"
+  | "disableBackSource"
+  | "rateLimitBytesPerSecond"
+  | "traceparent"
 >;
 
 /** Where a download goes, as far as the daemon's part of it matters. */
@@ -52,6 +60,7 @@ export function orderOf(settings: ContentSettings): DownloadOrder {
     range: range === null ? null : formatRange(range),
     disable_back_source: settings.disableBackSource,
     rate_limit: settings.rateLimitBytesPerSecond,
+    ...(settings.traceparent === undefined ? {} : { traceparent: settings.traceparent }),
   };
 }
 

@@ -83,6 +83,7 @@ export function daemonArgs(settings: DaemonSettings, { socket, cwd }: { socket: 
     ...path("workhome", settings.workHome),
     ...path("logdir", settings.logDir),
     ...(settings.verbose ? ["--verbose"] : []),
+    ...(settings.jaeger === null ? [] : ["--jaeger", settings.jaeger]),
   ];
 }
 

@@ -38,7 +38,6 @@ export interface OptionSpec {
 
 const BOTH = ["download", "daemon"] as const;
 const CLIENT = ["download"] as const;
-const LATER = [] as const;
 
 /** Every option of SEED section 4.3, and the few of the smaller commands. */
 export const OPTIONS: readonly OptionSpec[] = [
@@ -293,30 +292,28 @@ export const OPTIONS: readonly OptionSpec[] = [
     type: "url",
     value: "URL",
     default: null,
-    meaning: "Send traces to this OTLP collector.",
+    meaning: "Send traces to this OTLP/HTTP collector, such as http://127.0.0.1:4318; a daemon that the client starts " +
+      "does so too.",
     group: "Logs",
     commands: BOTH,
-    available: LATER,
   },
   {
     name: "service-name",
     type: "string",
     value: "NAME",
     default: "lacewing-client",
-    meaning: "The name that traces carry.",
+    meaning: "The name that traces carry; for the daemon it is lacewing-daemon if not given.",
     group: "Logs",
     commands: BOTH,
-    available: LATER,
   },
   {
     name: "pprof-port",
     type: "integer",
     value: "PORT",
     default: "-1",
-    meaning: "Serve profiles on this port of loopback; 0 takes a free one, -1 is off.",
+    meaning: "Serve profiles for pprof on this port of loopback; 0 takes a free one, -1 is off.",
     group: "Logs",
     commands: BOTH,
-    available: LATER,
   },
   {
     name: "json",

@@ -4,8 +4,10 @@
  * Pure: nothing is looked up on this machine.
  */
 import { type Digest, parseDigest } from "../peer/core/digest_text.ts";
+import { parsePprofPort } from "../peer/core/diagnostics.ts";
 import { LacewingError } from "../peer/core/errors.ts";
 import { parseRange, type RangeSpec } from "../peer/core/range.ts";
+import { parseCollector } from "../peer/core/telemetry.ts";
 import { parseByteSize, parseDuration } from "../peer/core/units.ts";
 import { COMMANDS, OPTIONS } from "./options.ts";
 import { NotKnown, type ParsedCommand } from "./parse.ts";
@@ -25,6 +27,8 @@ export interface DaemonSettings {
   readonly logDir: string | null;
   readonly console: boolean;
   readonly verbose: boolean;
+  /** URL of the collector of traces; null: none. */
+  readonly jaeger: string | null;
 }
 
 /** What --recursive takes of a folder. */
@@ -57,6 +61,12 @@ export interface DownloadSettings extends DaemonSettings {
   readonly showProgress: boolean;
   /** Null: one content. */
   readonly recursive: RecursiveSettings | null;
+  /** The name in traces. */
+  readonly serviceName: string;
+  /** Port of the profiles, 0 for a free one; null: none. */
+  readonly pprofPort: number | null;
+  /** The span that the download belongs to. */
+  readonly traceparent?: string;
 }
 
 /** @throws {LacewingError} `usage` naming the option, what was given and what would be right. */
@@ -93,6 +103,8 @@ export function readDownloadSettings(
     originalOffset: values.get("original-offset") === true,
     showProgress: values.get("show-progress") === true,
     recursive: readRecursive(values, output),
+    serviceName: bounded(values, { name: "service-name", length: 256 }) || defaultOf("service-name"),
+    pprofPort: named("pprof-port", () => parsePprofPort(textOf(values, "pprof-port") ?? defaultOf("pprof-port"))),
   };
 }
 
@@ -113,7 +125,15 @@ export function readDaemonSettings(
     logDir: path("logdir"),
     console: values.get("console") === true,
     verbose: values.get("verbose") === true,
+    jaeger: readJaeger(values),
   };
+}
+
+/** Given several times, the last one counts, as with other options of one value. */
+function readJaeger(values: ParsedCommand["values"]): string | null {
+  const url = (values.get("jaeger") as readonly string[] | undefined)?.at(-1) ?? null;
+  if (url !== null) named("jaeger", () => parseCollector(url));
+  return url;
 }
 
 /** The URL from the first argument, `--url`, or both where they agree. */

@@ -18,15 +18,18 @@ import { ProgressDisplay } from "../progress.ts";
 import { type DownloadSettings, readDownloadSettings } from "../settings.ts";
 import { renderSummary } from "../summary.ts";
 import { safeLine } from "../terminal.ts";
+import { beginTracing } from "../tracing.ts";
 
 /** @throws {LacewingError} with the code of what went wrong */
-export async function download(parsed: ParsedCommand, context: CommandContext): Promise<void> {
-  const settings = readDownloadSettings(parsed, context.env);
-  const startedMs = context.clock.nowMs();
-  using deadline = startDeadline(settings.timeoutMs, context.signal);
+export async function download(parsed: ParsedCommand, around: CommandContext): Promise<void> {
+  const asked = readDownloadSettings(parsed, around.env);
+  const startedMs = around.clock.nowMs();
+  using deadline = startDeadline(asked.timeoutMs, around.signal);
   const { signal } = deadline;
-  using clientLog = openClientLog(settings, { facts: machineFacts(), cwd: context.cwd });
+  using clientLog = openClientLog(asked, { facts: machineFacts(), cwd: around.cwd });
   const { log } = clientLog;
+  await using tracing = await beginTracing(asked, { context: around, log });
+  const { settings, context } = tracing;
   try {
     await checkConfig(settings, context);
     if (settings.recursive !== null) {
@@ -54,8 +57,10 @@ export async function download(parsed: ParsedCommand, context: CommandContext): 
     const elapsedMs = context.clock.nowMs() - startedMs;
     log.info("done", { ...outcome.stats, direct: outcome.direct, elapsed_ms: Math.round(elapsedMs) });
     context.terminal.write(`${safeLine(renderSummary({ ...outcome, elapsedMs }))}\n`);
+    tracing.end({ "lacewing.length": outcome.stats.length, "lacewing.direct": outcome.direct });
   } catch (error) {
     const reason = signal.aborted ? signal.reason : error;
+    tracing.end({}, reason);
     log.error("failed", { error: reason });
     throw reason;
   }

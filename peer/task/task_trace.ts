@@ -8,7 +8,7 @@
  */
 import type { Attributes, Span, Tracer } from "../core/telemetry.ts";
 import { traced } from "../core/telemetry.ts";
-import type { Source, SourceBody, SourceRequest } from "../source/source.ts";
+import { traceSource } from "../source/traced_source.ts";
 import type { PieceClient } from "../transfer/piece_transfer.ts";
 import type { EngineDeps } from "./engine_deps.ts";
 import type { TaskRequest, TaskRun } from "./task.ts";
@@ -47,7 +47,11 @@ export class TaskTrace {
 
   /** The same ports, telling of what goes through them. */
   wrap(deps: EngineDeps): EngineDeps {
-    return { ...deps, source: this.#source(deps.source), client: this.#client(deps.client) };
+    const source = traceSource(deps.source, this.tracer, {
+      parent: () => this.#parent,
+      attributes: { "lacewing.task_id": this.taskId },
+    });
+    return { ...deps, source, client: this.#client(deps.client) };
   }
 
   #end(span: Span, error: unknown, attributes: Attributes = {}): void {
@@ -60,30 +64,6 @@ export class TaskTrace {
   get #parent(): string | undefined {
     const [oldest = this.#last] = this.#spans;
     return oldest?.traceparent;
-  }
-
-  #source(source: Source): Source {
-    return { open: (request, options) => this.#open(source, request, options) };
-  }
-
-  async #open(source: Source, request: SourceRequest, options: { signal: AbortSignal }): Promise<SourceBody> {
-    const { range } = request;
-    const span = this.tracer.start("source.read", {
-      parent: this.#parent,
-      kind: "client",
-      attributes: {
-        "lacewing.task_id": this.taskId,
-        "url.full": request.url,
-        "lacewing.offset": range?.offset,
-        "lacewing.length": range?.length,
-      },
-    });
-    try {
-      return followBody(await source.open(request, options), span);
-    } catch (error) {
-      span.end(error);
-      throw error;
-    }
   }
 
   #client(client: PieceClient): PieceClient {
@@ -120,33 +100,5 @@ function statsOf({ length, from_local, from_peers, from_source, peers }: {
     "lacewing.from_peers": from_peers,
     "lacewing.from_source": from_source,
     "lacewing.peers": peers,
-  };
-}
-
-/** The span of a read ends with its body. */
-function followBody(body: SourceBody, span: Span): SourceBody {
-  let received = 0;
-  let failure: unknown;
-  return {
-    contentLength: body.contentLength,
-    ranges: body.ranges,
-    version: body.version,
-    offset: body.offset,
-    length: body.length,
-    async read() {
-      try {
-        const bytes = await body.read();
-        received += bytes?.length ?? 0;
-        return bytes;
-      } catch (error) {
-        failure = error;
-        throw error;
-      }
-    },
-    async [Symbol.asyncDispose]() {
-      span.set({ "lacewing.received": received });
-      span.end(failure);
-      await body[Symbol.asyncDispose]();
-    },
   };
 }

@@ -19,6 +19,7 @@ const NOTHING: DaemonSettings = {
   logDir: null,
   console: false,
   verbose: false,
+  jaeger: null,
 };
 const FACTS: PathFacts = { platform: "linux", uid: 0, env: () => undefined, writable: () => true };
 
@@ -139,10 +140,10 @@ Deno.test("a command that is stopped meanwhile starts nothing more", async () =>
 });
 
 Deno.test("daemonArgs() hands on the client's files as absolute paths", () => {
-  const settings = { ...NOTHING, config: "c.yaml", workHome: "/w", logDir: "logs", verbose: true };
+  const settings = { ...NOTHING, config: "c.yaml", workHome: "/w", logDir: "logs", verbose: true, jaeger: "http://c" };
   assertEquals(daemonArgs(settings, { socket: "/s", cwd: "/work" }), [
     ...["--daemon-sock", "/s", "--config", "/work/c.yaml", "--workhome", "/w", "--logdir", "/work/logs"],
-    "--verbose",
+    ...["--verbose", "--jaeger", "http://c"],
   ]);
 });
 

@@ -1,3 +1,4 @@
+// covers: peer/source/traced_source.ts
 /** The spans of one task, around ports in memory. */
 import { assertEquals, assertRejects } from "@std/assert";
 import { LacewingError } from "../../../../peer/core/errors.ts";
