@@ -54,10 +54,9 @@ export async function listHttpFolder(ask: AskFolder, request: ListRequest): Prom
   const { failure, contentType } = request.style === "webdav" && second !== null ? second.answer : first.answer;
   if (failure !== null) throw failure;
   const what = contentType === "" ? "no folder page" : `no folder page but ${contentType.slice(0, 60)}`;
-  throw new LacewingError(
-    "usage",
-    `Cannot list ${shownUrl(new URL(request.url))}: it is ${what}; leave out --recursive to download it`,
-  );
+  const text = `Cannot list ${shownUrl(new URL(request.url))}: it is ${what}`;
+  if (request.start !== null) throw new LacewingError("source_failed", text);
+  throw new LacewingError("usage", `${text}; leave out --recursive to download it`);
 }
 
 /**
@@ -127,7 +126,7 @@ async function byProperties(ask: AskFolder, request: ListRequest): Promise<Attem
 }
 
 async function read(answer: FolderAnswer, request: ListRequest): Promise<Listing | null> {
-  if (answer.failure !== null || answer.bytes === null) return null;
+  if (answer.failure !== null) return null;
   const url = new URL(answer.url);
   // A collection may be told without the slash that it is named by.
   if (answer.status === 207 && !url.pathname.endsWith("/")) url.pathname += "/";
@@ -138,6 +137,7 @@ async function read(answer: FolderAnswer, request: ListRequest): Promise<Listing
     const [from, to] = [shownUrl(new URL(request.url)), shownUrl(url)];
     throw new LacewingError("policy", `Cannot list ${from}: it redirects to ${to}, which lies outside of the folder`);
   }
+  if (answer.bytes === null) return null;
   const page = { url, start, text: pageText(answer.bytes, answer.contentType) };
   const found = await readListing(page, answer.contentType);
   if (found === null) return null;
