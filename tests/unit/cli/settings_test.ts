@@ -109,6 +109,23 @@ Deno.test("CLIENT_CONFIG names the configuration unless --config does", () => {
   assertEquals(read([URL_TEXT], { CLIENT_CONFIG: "" }).config, null);
 });
 
+const RECURSIVE: [string[], Partial<DownloadSettings["recursive"]>][] = [
+  [[], {}],
+  [["--level", "1"], { level: 1 }],
+  [["--level", "100"], { level: 100 }],
+  [["--level", "0"], { level: 100, unlimited: true }],
+  [["-l"], { list: true }],
+  [["--accept-regex", "\\.bin$"], { accept: /\.bin$/ }],
+  [["--reject-regex", "a\\-b|c"], { reject: /a\-b|c/ }],
+];
+for (const [args, expected] of RECURSIVE) {
+  Deno.test(`readDownloadSettings() reads -r ${args.join(" ")}`, () => {
+    const usual = { level: 5, unlimited: false, list: false, accept: null, reject: null };
+    assertEquals(read([URL_TEXT, "-r", ...args]).recursive, { ...usual, ...expected });
+    assertEquals(read([URL_TEXT]).recursive, null);
+  });
+}
+
 const BAD: [string, string[], string[]][] = [
   ["a collector that is no URL", [URL_TEXT, "--jaeger", "localhost:4318"], ["--jaeger", "localhost:4318", "http"]],
   ["a port that is none", [URL_TEXT, "--pprof-port", "http"], ["--pprof-port", "http", "65535"]],
@@ -123,6 +140,13 @@ const BAD: [string, string[], string[]][] = [
   ["a scheme without a source", ["gopher://a/b"], ["gopher", "http, https"]],
   ["a local file", ["file:///etc/passwd"], ["file", "http, https"]],
   ["an object store, as long as there is no source for it", ["oss://bucket/key"], ["oss", "http, https"]],
+  ["a folder on stdout", [URL_TEXT, "-r", "-O", "-"], ["--output -", "--recursive"]],
+  ["URLs and log on stdout", [URL_TEXT, "-r", "--list", "--console"], ["--list", "--console"]],
+  ["a level that is no number", [URL_TEXT, "-r", "--level", "deep"], ["--level", "deep", "0 to 100"]],
+  ["a negative level", [URL_TEXT, "-r", "--level=-1"], ["--level", "-1"]],
+  ["a level beyond the bound", [URL_TEXT, "-r", "--level", "101"], ["--level", "101"]],
+  ["a broken regular expression", [URL_TEXT, "-r", "--accept-regex", "a("], ["--accept-regex", "a(", "no regular"]],
+  ["another broken one", [URL_TEXT, "-r", "--reject-regex", "["], ["--reject-regex", "[", "no regular"]],
   ["an empty output", [URL_TEXT, "-O", ""], ["--output", "empty"]],
   ["stdout for content and log", [URL_TEXT, "-O", "-", "--console"], ["--output -", "--console"]],
   ["ranges in place on stdout", [URL_TEXT, "--range", "0-1", "--original-offset", "-O", "-"], [
