@@ -44,6 +44,8 @@ export class HttpReader {
     for (;;) {
       // RFC 9112 section 2.2: empty lines before a request are passed over.
       while (scanned === 0 && this.bufferedLength >= 2 && this.#isBreak(0)) this.#start += 2;
+      // A client that tries TLS first would wait for its own timeout: no head of ours begins so.
+      if (this.bufferedLength > 0 && !isVisible(this.#buffer[this.#start]!)) throw refuse("it is no HTTP");
       const length = this.#findEnd(scanned);
       if (length >= 0) {
         const text = latin1(this.#buffer.subarray(this.#start, this.#start + length));
@@ -191,6 +193,10 @@ export class HttpReader {
     }
     return -1;
   }
+}
+
+function isVisible(byte: number): boolean {
+  return (byte > 0x20 && byte < 0x7f) || byte === CR;
 }
 
 function chunkSize(line: string): number {
