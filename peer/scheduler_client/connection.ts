@@ -23,6 +23,8 @@ import type { Membership, SwarmListener } from "../task/swarm.ts";
 const CONNECT_GRACE_MS = 2_000;
 /** How long a scheduler may take to answer a join. */
 const REPLY_TIMEOUT_MS = 3_000;
+/** The same for a host that has no other way: it may not read the origin. */
+const REPLY_TIMEOUT_MS_PATIENT = 30_000;
 const RECONNECT_MS = 100;
 const RECONNECT_MS_MAX = 5_000;
 /** Characters waiting to be sent before the connection is given up. */
@@ -250,7 +252,7 @@ export class SchedulerConnection implements AsyncDisposable {
       partial,
       ...(traceparent === undefined ? {} : { traceparent }),
     });
-    this.#awaitReply(member, REPLY_TIMEOUT_MS);
+    this.#awaitReply(member, canSource ? REPLY_TIMEOUT_MS : REPLY_TIMEOUT_MS_PATIENT);
   }
 
   #awaitReply(member: Member, timeoutMs: number): void {
