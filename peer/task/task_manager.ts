@@ -9,7 +9,7 @@ import { noTracer } from "../core/telemetry.ts";
 import type { TaskSpec } from "../core/wire/scheduler.ts";
 import { Engine } from "./engine.ts";
 import type { EngineConfig, EngineDeps } from "./engine_deps.ts";
-import type { TaskRequest, TaskRun, TaskStarter } from "./task.ts";
+import type { StreamingRun, TaskRequest, TaskStarter } from "./task.ts";
 import { TaskTrace } from "./task_trace.ts";
 
 export class TaskManager implements TaskStarter, AsyncDisposable {
@@ -39,7 +39,7 @@ export class TaskManager implements TaskStarter, AsyncDisposable {
     for (const engine of this.#engines.values()) engine.setPerTaskRate(bytesPerSecond);
   }
 
-  start(asked: TaskRequest, { signal }: { signal: AbortSignal }): TaskRun {
+  start(asked: TaskRequest, { signal }: { signal: AbortSignal }): StreamingRun {
     const request = withoutUserInfo(asked);
     if (this.#stopped) throw new LacewingError("unavailable", "Cannot start a task: the daemon is stopping");
     const id = taskId(request.url, { tag: request.tag, filter: request.filter });
@@ -65,7 +65,7 @@ export class TaskManager implements TaskStarter, AsyncDisposable {
     return this.#add(engine, request, signal);
   }
 
-  #add(engine: Engine, request: TaskRequest, signal: AbortSignal): TaskRun {
+  #add(engine: Engine, request: TaskRequest, signal: AbortSignal): StreamingRun {
     const traced = this.#traces.get(engine)?.begin(request);
     if (traced === undefined) return engine.add(request, signal);
     return traced.follow(engine.add(traced.request, signal));
