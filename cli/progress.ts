@@ -75,6 +75,8 @@ export class ProgressDisplay implements Disposable {
   readonly #onTerminal: boolean;
   readonly #stop = new AbortController();
   #latest: Progress = { total: null, done: 0, fromPeers: 0 };
+  /** Columns of the line that stands on the terminal. */
+  #drawnWidth = 0;
 
   constructor(private readonly terminal: Terminal, private readonly options: { name: string; clock: Clock }) {
     this.#onTerminal = terminal.columns() !== null && !terminal.plain;
@@ -88,12 +90,20 @@ export class ProgressDisplay implements Disposable {
 
   /** Says a line without mixing it into the bar. */
   say(line: string): void {
-    this.terminal.write(`${this.#onTerminal ? CLEAR_LINE : ""}${line}\n`);
+    this.terminal.write(`${this.#wipe()}${line}\n`);
   }
 
   [Symbol.dispose](): void {
     this.#stop.abort();
-    if (this.#onTerminal) this.terminal.write(CLEAR_LINE);
+    this.terminal.write(this.#wipe());
+  }
+
+  /** What takes the drawn line away. A terminal that became narrower has broken it into several. */
+  #wipe(): string {
+    if (!this.#onTerminal) return "";
+    const brokenCount = Math.floor(Math.max(0, this.#drawnWidth - 1) / Math.max(1, this.terminal.columns() ?? 80));
+    this.#drawnWidth = 0;
+    return brokenCount === 0 ? CLEAR_LINE : `\x1b[${brokenCount}A\r\x1b[J`;
   }
 
   async #run(): Promise<void> {
@@ -112,7 +122,8 @@ export class ProgressDisplay implements Disposable {
     const bytesPerSecond = this.#meter.see(this.#latest.done, nowMs);
     const columns = this.#onTerminal ? this.terminal.columns() ?? 80 : 120;
     const line = renderProgress({ ...this.#latest, name: this.options.name, bytesPerSecond }, columns);
-    this.terminal.write(this.#onTerminal ? `${CLEAR_LINE}${line}` : `${line}\n`);
+    this.terminal.write(this.#onTerminal ? `${this.#wipe()}${line}` : `${line}\n`);
+    this.#drawnWidth = this.#onTerminal ? width(line) : 0;
   }
 }
 

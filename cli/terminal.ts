@@ -3,15 +3,11 @@
  * host reaches the terminal with control characters in it, secrets are blotted
  * out, and the length is bounded: the one place for all three.
  */
-import { redactText } from "../peer/core/log.ts";
+import { escapeControls, redactText } from "../peer/core/log.ts";
 import { writeAll } from "../peer/core/wire/json_lines.ts";
 
 /** Characters of one line of a message. */
 const MESSAGE_LENGTH_MAX = 2000;
-
-/** Control characters, line ends of Unicode, and those that turn the direction of writing. */
-// deno-lint-ignore no-control-regex
-const UNSAFE = /[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /** What is said on stderr; a test gives its own. */
 export interface Terminal {
@@ -42,7 +38,7 @@ export function stderrTerminal(env: (name: string) => string | undefined = (name
 /** A message as one harmless line: escaped, redacted, cut. */
 export function safeLine(message: string): string {
   const line = redactText(message).replace(/\s*\n\s*/g, " ");
-  const escaped = line.replace(UNSAFE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  const escaped = escapeControls(line);
   return escaped.length <= MESSAGE_LENGTH_MAX ? escaped : `${escaped.slice(0, MESSAGE_LENGTH_MAX)}…`;
 }
 

@@ -6,7 +6,7 @@ import { parseArgs } from "@std/cli/parse-args";
 import { nearest } from "../peer/core/config.ts";
 import { ERRORS, LacewingError } from "../peer/core/errors.ts";
 import { startDiagnostics } from "../peer/core/diagnostics.ts";
-import { createLogger, type LogSink, redactText } from "../peer/core/log.ts";
+import { createLogger, type LogSink, printable } from "../peer/core/log.ts";
 import { openLogFile } from "../peer/core/log_file.ts";
 import { machineFacts } from "../peer/core/machine.ts";
 import { VERSION } from "../peer/core/version.ts";
@@ -73,7 +73,7 @@ export async function main(args: string[]): Promise<number> {
   } catch (error) {
     const known = error instanceof LacewingError;
     const message = known ? error.message : `internal error: ${error instanceof Error ? error.stack : error}`;
-    console.error(`lacewing-manager: ${redactText(message)}`);
+    console.error(`lacewing-manager: ${printable(message)}`);
     return known ? ERRORS[error.code].exitCode : 70;
   }
 }

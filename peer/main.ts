@@ -8,7 +8,7 @@ import { type DaemonConfig, defaultDaemonConfig, parseDaemonConfig } from "./con
 import { nearest } from "./core/config.ts";
 import { parsePprofPort, startDiagnostics } from "./core/diagnostics.ts";
 import { ERRORS, LacewingError } from "./core/errors.ts";
-import { createLogger, type Logger, redactText } from "./core/log.ts";
+import { createLogger, type Logger, printable } from "./core/log.ts";
 import { openLogFile } from "./core/log_file.ts";
 import { ensurePrivateFolder, machineFacts } from "./core/machine.ts";
 import { defaultLogDir, defaultSocket, defaultWorkHome } from "./core/paths.ts";
@@ -66,7 +66,7 @@ export async function main(args: string[]): Promise<number> {
   } catch (error) {
     const known = error instanceof LacewingError;
     const message = known ? error.message : `internal error: ${error instanceof Error ? error.stack : error}`;
-    console.error(`lacewing-peer: ${redactText(message)}`);
+    console.error(`lacewing-peer: ${printable(message)}`);
     return known ? ERRORS[error.code].exitCode : 70;
   }
 }

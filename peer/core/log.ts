@@ -1,7 +1,8 @@
 /**
  * Log records as JSON lines: `{"time","level","room","message",…fields}`.
  * Secrets and signed query values are redacted here and nowhere else; what
- * came from the network is capped. Writing is the sink's matter.
+ * came from the network is capped, and holds no character that a terminal would
+ * act on. Writing is the sink's matter.
  */
 import { LacewingError } from "./errors.ts";
 
@@ -40,6 +41,10 @@ const BEARER =
 const SECRET_HEADER =
   /\b((?:proxy-)?authorization|(?:set-)?cookie|x-[a-z-]{0,40}(?:token|secret|key))("?\s{0,4}:\s{0,4}"?)[^\r\n"]+/gi;
 
+/** Control characters, line ends of Unicode, and those that turn the direction of writing. */
+// deno-lint-ignore no-control-regex
+const UNSAFE = /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
@@ -58,6 +63,16 @@ export function isSecretName(name: string): boolean {
 export function redactText(text: string): string {
   return text.replace(SECRET_HEADER, `$1$2${REDACTED}`).replace(USER_INFO, `$1${REDACTED}@`)
     .replace(SIGNED_QUERY, `$1${REDACTED}`).replace(BEARER, `$1 ${REDACTED}`);
+}
+
+/** Text with everything that a terminal would act on written out, as in JSON: `\u001b`. */
+export function escapeControls(text: string): string {
+  return text.replace(UNSAFE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/** Text for a terminal: redacted, every line of it without controls. */
+export function printable(text: string): string {
+  return redactText(text).split("\n").map(escapeControls).join("\n");
 }
 
 /** Headers as they may be shown or stored: the secret ones' values replaced. */
@@ -79,11 +94,12 @@ export function createLogger(
     for (const [name, value] of Object.entries(fields)) record[name] = clean(name, value);
     const line = JSON.stringify(record);
     const { time, message: kept } = record;
-    sink(
+    // JSON leaves C1 controls and turned text as they are; written out they are JSON still.
+    sink(escapeControls(
       line.length <= RECORD_LENGTH_MAX
         ? line
         : JSON.stringify({ time, level: at, room, message: kept, cut: line.length }),
-    );
+    ));
   };
   return {
     debug: write("debug"),

@@ -122,3 +122,22 @@ for (const [claim, terminal] of [["no terminal", screen(null)], ["a dumb termina
     assert(!terminal.text.includes("\x1b"));
   });
 }
+
+Deno.test("ProgressDisplay takes away what a terminal that became narrower has broken into several lines", async () => {
+  const clock = steppedClock();
+  let columns = 80;
+  const terminal = { ...screen(80), columns: () => columns };
+  using display = new ProgressDisplay(terminal, { name: "name.bin", clock });
+  display.update({ total: 1000, done: 10, fromPeers: 0 });
+  const draw = async () => {
+    terminal.text = "";
+    await clock.tick();
+    return terminal.text;
+  };
+  const width = (await draw()).length - "\r\x1b[2K".length;
+  assert(width > 60 && width < 80, String(width));
+  columns = 30;
+  const narrow = await draw();
+  assert(narrow.startsWith("\x1b[2A\r\x1b[J") && narrow.length < 30 + 9, JSON.stringify(narrow));
+  assert((await draw()).startsWith("\r\x1b[2K"));
+});

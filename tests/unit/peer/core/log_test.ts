@@ -3,9 +3,11 @@ import fc from "fast-check";
 import { LacewingError } from "../../../../peer/core/errors.ts";
 import {
   createLogger,
+  escapeControls,
   isSecretName,
   type LogFields,
   type LogLevel,
+  printable,
   redactHeaders,
   redactText,
   silentLogger,
@@ -283,3 +285,22 @@ Deno.test("any fields become one line of JSON, whatever they are", () => {
     JSON.parse(line);
   }));
 });
+
+const CONTROLS: [string, string][] = [
+  ["an escape sequence", "\x1b[31mred\x1b[0m"],
+  ["a C1 control sequence", "\x9b31mred"],
+  ["a bell, a backspace and a delete", "\x07\x08\x7f"],
+  ["a carriage return", "100%\rlacewing: done"],
+  ["text that turns", "\u202egpj.exe\u2066"],
+  ["a line end of Unicode", "a\u2028b\u2029c"],
+];
+for (const [claim, text] of CONTROLS) {
+  Deno.test(`a terminal never gets ${claim}, and a reader of the log gets it back`, () => {
+    assertEquals(/^[\x20-\x7e]*$/.test(escapeControls(text)), true, escapeControls(text));
+    assertEquals(printable(`${text}\n${text}`), `${escapeControls(text)}\n${escapeControls(text)}`);
+    const lines: string[] = [];
+    createLogger((line) => lines.push(line)).info(text, { text });
+    assertEquals(/^[\x20-\x7e]*$/.test(lines[0]!), true, lines[0]);
+    assertEquals([JSON.parse(lines[0]!).message, JSON.parse(lines[0]!).text], [text, text]);
+  });
+}
