@@ -183,7 +183,8 @@ export const OPTIONS: readonly OptionSpec[] = [
     short: "r",
     type: "bool",
     default: null,
-    meaning: "Download everything below the URL into the folder --output.",
+    meaning: "Download everything below the URL into the folder --output (default: the URL's last folder name in the " +
+      "working folder). A second run fetches only what is missing or changed.",
     group: "Recursive download",
     commands: BOTH,
     available: CLIENT,
@@ -193,7 +194,7 @@ export const OPTIONS: readonly OptionSpec[] = [
     type: "integer",
     value: "N",
     default: "5",
-    meaning: "How many folders deep to go; 1 is the URL's own folder, 0 has no end.",
+    meaning: "How many folders deep to go; 1 is the URL's own folder, 0 has no limit (but 100).",
     group: "Recursive download",
     commands: BOTH,
     available: CLIENT,
@@ -204,7 +205,7 @@ export const OPTIONS: readonly OptionSpec[] = [
     short: "l",
     type: "bool",
     default: null,
-    meaning: "Print the URLs instead of downloading them.",
+    meaning: "Print the URLs that would be downloaded, one a line, and download nothing.",
     group: "Recursive download",
     commands: BOTH,
     available: CLIENT,
@@ -292,7 +293,8 @@ export const OPTIONS: readonly OptionSpec[] = [
     type: "url",
     value: "URL",
     default: null,
-    meaning: "Send traces to this OTLP/HTTP collector, such as http://127.0.0.1:4318; a daemon that the client starts " +
+    meaning:
+      "Send traces to this OTLP/HTTP collector, such as http://127.0.0.1:4318; a daemon that the client starts " +
       "does so too.",
     group: "Logs",
     commands: BOTH,
