@@ -17,6 +17,8 @@ import type { Lease } from "./swarm.ts";
 
 /** How often a session looks whether it starves, and after how long it says so (again). */
 const CHECK_INTERVAL_MS = 100;
+/** A check that comes late tells of this process, not of its neighbours, whose words wait to be read: so much of the time counts. */
+const CHECK_STEP_MS_MAX = 150;
 const STARVING_AFTER_MS = 300;
 const PARTIAL_STARVING_AFTER_MS = 50;
 const STARVING_AGAIN_MS = 1000;
@@ -54,7 +56,9 @@ export class Session {
   readonly #sources: SourceWork;
   readonly #waiters = new Map<number, Set<() => void>>();
   readonly #timer: ReturnType<typeof setInterval>;
-  #idleSinceMs: number | null = null;
+  /** How long nothing has come; null while something is under way. */
+  #idleMs: number | null = null;
+  #checkedAtMs: number;
   #starvedAtMs = 0;
   #managed = false;
 
@@ -97,6 +101,7 @@ export class Session {
       onFatal: (error) => events.onFatal(error),
       cancelPeers: (numbers) => this.#peers.cancel(numbers),
     });
+    this.#checkedAtMs = deps.clock.nowMs();
     this.#timer = setInterval(() => this.#check(), CHECK_INTERVAL_MS);
   }
 
@@ -196,7 +201,7 @@ export class Session {
   }
 
   #held(number: number, origin: PieceOrigin): void {
-    this.#idleSinceMs = null;
+    this.#idleMs = null;
     this.events.onHeld(number, origin);
     for (const wake of this.#waiters.get(number) ?? []) wake();
     this.#waiters.delete(number);
@@ -213,10 +218,12 @@ export class Session {
     this.#peers.hedge();
     const busy = this.#peers.inFlight > 0 || this.#sources.activeCount > 0 || this.picker.isComplete;
     const nowMs = this.deps.clock.nowMs();
-    if (busy) this.#idleSinceMs = null;
-    else this.#idleSinceMs ??= nowMs;
-    if (!this.#managed || this.#idleSinceMs === null) return;
-    const idleMs = nowMs - this.#idleSinceMs;
+    const stepMs = Math.min(nowMs - this.#checkedAtMs, CHECK_STEP_MS_MAX);
+    this.#checkedAtMs = nowMs;
+    if (busy) this.#idleMs = null;
+    else this.#idleMs = this.#idleMs === null ? 0 : this.#idleMs + stepMs;
+    if (!this.#managed || this.#idleMs === null) return;
+    const idleMs = this.#idleMs;
     if (idleMs > ALONE_AFTER_MS && this.options.canSource()) {
       this.deps.log.warn("the scheduler lets this host starve: reading the origin alone", {
         task_id: this.options.spec.task_id,

@@ -1,6 +1,6 @@
 /** The engine from its door, with origin, neighbours, store and scheduler in memory: what its tests stand on. */
 import { assert } from "@std/assert";
-import { seededRandom, systemClock } from "../../../../peer/core/clock.ts";
+import { type Clock, seededRandom, systemClock } from "../../../../peer/core/clock.ts";
 import { sha256Hex } from "../../../../peer/core/digest.ts";
 import { silentLogger } from "../../../../peer/core/log.ts";
 import { pieceRange } from "../../../../peer/core/piece.ts";
@@ -43,7 +43,11 @@ export interface Bench extends AsyncDisposable {
 /** A task manager over an origin with one content of `size` bytes. */
 export function bench(
   size: number,
-  { swarm = noSwarm, neighbours = {} }: { swarm?: Swarm; neighbours?: Record<string, FakeNeighbour> } = {},
+  { swarm = noSwarm, neighbours = {}, clock = systemClock }: {
+    swarm?: Swarm;
+    neighbours?: Record<string, FakeNeighbour>;
+    clock?: Clock;
+  } = {},
 ): Bench {
   const content = contentBytes(1, 0, size);
   const source = new FakeSource(content);
@@ -59,7 +63,7 @@ export function bench(
     events: new PieceEvents(),
     totalLimiter: new RateLimiter(systemClock, 0),
     traffic,
-    clock: systemClock,
+    clock,
     random: seededRandom(1),
     log: silentLogger,
     tempDir: Deno.makeTempDirSync(),

@@ -92,7 +92,18 @@ Deno.test("a host that starves says which pieces it misses", async () => {
   await using run = made.start();
   const [, pieces] = await swarm.heard("starving");
   assertEquals(pieces, [0, 1, 2]);
-  run.progress();
+  assertEquals(run.progress().done, 0);
+});
+
+Deno.test("a host that was stopped for a while does not take that for starving", async () => {
+  const swarm = new FakeSwarm((listener) => listener.onTask(metaFor(PIECE), []));
+  let nowMs = 0;
+  // Every look finds 40 s gone: more than after which a host goes on alone.
+  const clock = { ...systemClock, nowMs: () => nowMs += 40_000 };
+  await using made = bench(PIECE, { swarm, clock });
+  await using _run = made.start();
+  await swarm.heard("starving");
+  assertEquals(made.source.requests.length, 0);
 });
 
 Deno.test("when the scheduler goes away the host reads the rest from the origin itself", async () => {
