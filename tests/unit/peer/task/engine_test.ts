@@ -1,6 +1,7 @@
 // covers: peer/task/engine_session.ts, peer/task/engine_errors.ts, peer/task/session.ts, peer/task/swarm.ts, peer/task/peer_work.ts
 /** The engine among neighbours, under a scheduler whose words the test says. */
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import { systemClock } from "../../../../peer/core/clock.ts";
 import { LacewingError } from "../../../../peer/core/errors.ts";
 import { metaOf } from "../../../../peer/task/generation.ts";
 import { contentBytes } from "../../../testutil/content.ts";
