@@ -6,6 +6,7 @@
  */
 import type { PieceLayout } from "../../peer/core/piece.ts";
 import { pieceCount } from "../../peer/core/piece.ts";
+import { OriginPace } from "./origin_pace.ts";
 
 /** Bytes of one lease at most; more when nobody else could read meanwhile. */
 const LEASE_LENGTH_MAX = 4 * 1024 * 1024;
@@ -30,6 +31,8 @@ export interface Lease {
   readonly grantedAtMs: number;
   /** When its host last reported a piece. */
   activeAtMs: number;
+  /** When a piece of this lease was last reported, or null. */
+  pieceAtMs: number | null;
 }
 
 /** A run of pieces. */
@@ -44,6 +47,7 @@ export class LeaseBook {
   #leaseOf = new Uint32Array(0);
   #layout: PieceLayout = { contentLength: 0, pieceLength: 1 };
   #cursor = 0;
+  readonly #pace = new OriginPace();
 
   /** Live leases, oldest first. */
   get live(): Iterable<Lease> {
@@ -126,6 +130,7 @@ export class LeaseBook {
       if (lease.hostId !== hostId) continue;
       lease.activeAtMs = nowMs;
       if (!lease.left.delete(number)) continue;
+      this.#learn(lease, nowMs);
       if (this.#leaseOf[number] === lease.id) this.#leaseOf[number] = this.#heirOf(number);
       if (lease.left.size > 0) continue;
       ended.push(lease);
@@ -166,8 +171,8 @@ export class LeaseBook {
   }
 
   /**
-   * The next run of free pieces: about a share of what remains, so that the
-   * last leases are short, and small enough that pieces enter the swarm at many hosts.
+   * The next run of free pieces: as long as the origin's pace allows, so that
+   * pieces enter the swarm at many hosts; one host alone gets a share of what remains.
    *
    * @param readers leases that could be under way at once
    * @param isLone whether one host only could read
@@ -181,7 +186,8 @@ export class LeaseBook {
     const first = this.#cursor;
     const isFree = (number: number) => this.#leaseOf[number] === 0 && !isDone(number);
     const { pieceLength } = this.#layout;
-    const lengthMax = options.isLone ? LONE_LEASE_LENGTH_MAX : LEASE_LENGTH_MAX;
+    const paced = this.#pace.count(this.#leaseOf.length) * pieceLength;
+    const lengthMax = options.isLone ? LONE_LEASE_LENGTH_MAX : Math.min(LEASE_LENGTH_MAX, paced);
     const share = options.remaining * pieceLength / (2 * Math.max(1, options.readers));
     return this.#runFrom(first, Math.min(lengthMax, share), isFree);
   }
@@ -214,8 +220,15 @@ export class LeaseBook {
     return { first, count };
   }
 
-  #open(facts: Omit<Lease, "left" | "grantedAtMs" | "activeAtMs">, nowMs: number): Lease {
-    const lease: Lease = { ...facts, left: new Set(), grantedAtMs: nowMs, activeAtMs: nowMs };
+  /** The answer to a probe says how fast pieces come, but not how soon the first one does. */
+  #learn(lease: Lease, nowMs: number): void {
+    if (lease.pieceAtMs !== null) this.#pace.next(nowMs - lease.pieceAtMs);
+    else if (lease.generation !== null) this.#pace.first(nowMs - lease.grantedAtMs);
+    lease.pieceAtMs = nowMs;
+  }
+
+  #open(facts: Omit<Lease, "left" | "grantedAtMs" | "activeAtMs" | "pieceAtMs">, nowMs: number): Lease {
+    const lease: Lease = { ...facts, left: new Set(), grantedAtMs: nowMs, activeAtMs: nowMs, pieceAtMs: null };
     this.#leases.set(lease.id, lease);
     return lease;
   }

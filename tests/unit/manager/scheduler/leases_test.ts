@@ -31,15 +31,47 @@ for (
     ["x.x.x.x.", 1, "1+1"],
     ["xxxxxxxx", 1, undefined],
     ["aaaabbbb", 1, undefined],
-    ["........................................................................", 1, "0+16"],
+    ["........................................................................", 1, "0+36"],
     ["", 1, undefined],
   ] as [string, number, string | undefined][]
 ) {
-  Deno.test(`of ${pieces || "nothing"} the next run for ${readers} readers is ${want ?? "none"}`, () => {
+  Deno.test(`of ${pieces || "nothing"} the next run for ${readers} readers of a lone host is ${want ?? "none"}`, () => {
     const { book, isDone } = draw(pieces);
     const remaining = pieces.replaceAll(/[^.]/g, "").length;
-    const run = book.nextRun(isDone, { remaining, readers, isLone: false });
+    const run = book.nextRun(isDone, { remaining, readers, isLone: true });
     assertEquals(run === undefined ? undefined : `${run.first}+${run.count}`, want);
+  });
+}
+
+/** A book of many pieces whose origin has answered a lease of two after `firstMs`, and sent the second piece `nextMs` later. */
+function paced(pieces: number, [firstMs, nextMs]: readonly [number, number]): LeaseBook {
+  const book = new LeaseBook();
+  book.setLayout({ contentLength: pieces * KiB256, pieceLength: KiB256 }, { ranges: true });
+  book.grant({ id: 1, hostId: "a", generation: "g", extra: false }, { first: 0, count: 2 }, 0);
+  book.delivered("a", 0, firstMs);
+  book.delivered("a", 1, firstMs + nextMs);
+  return book;
+}
+
+for (
+  const [pieces, pace, want, why] of [
+    [256, [44, 42], 1, "a slow origin: pieces one by one, each to another host"],
+    [4096, [44, 42], 1, "a slow origin, however long the content is"],
+    [1024, [12, 10], 5, "a faster one: leases of 50 ms"],
+    [2048, [70, 20], 8, "one that answers late: three times as long as the answer takes"],
+    [1024, [510, 10], 16, "one that answers very late: a 64th of the content"],
+    [256, [2, 0], 4, "one whose pieces come together: a 64th of the content"],
+    [8192, [2, 0], 16, "the same with a long content: 4 MiB"],
+    [100, [2, 1], 1, "a short content: one piece"],
+  ] as const
+) {
+  Deno.test(`a run among many hosts from ${why}`, () => {
+    const run = paced(pieces, pace).nextRun((number) => number < 2, {
+      remaining: pieces - 2,
+      readers: 4,
+      isLone: false,
+    });
+    assertEquals(run, { first: 2, count: want });
   });
 }
 
