@@ -1,9 +1,10 @@
 /** Whole folders over real processes: what is taken, what is left alone, what fails, and servers that lie. */
 // covers: cli/recursive/tree.ts, cli/recursive/tree_files.ts, cli/fetch_content.ts
 import { assert, assertEquals } from "@std/assert";
+import { Child } from "../testutil/child.ts";
 import { isInstalled, SERVERS } from "../testutil/folder_servers.ts";
 import { Place } from "../testutil/place.ts";
-import { runClient, spawnDaemon } from "../testutil/process.ts";
+import { denoRun, runClient, spawnDaemon } from "../testutil/process.ts";
 import { makeTree, treeOf } from "../testutil/tree.ts";
 
 /** A server whose folders are pages of links, or JSON, and whose files say their own path. */
@@ -183,8 +184,6 @@ Deno.test("--list streams: URLs of the first folder come before the last folder 
     if (path === "/slow/") await gate.promise;
     return page(path === "/" ? ["first", "slow/"] : ["last"]);
   });
-  const { Child } = await import("../testutil/child.ts");
-  const { denoRun } = await import("../testutil/process.ts");
   const child = new Child([...denoRun("cli/main.ts"), "-r", "-l", server.url, ...place.withoutDaemon()]);
   await child.line((line) => line === `${server.url}/first`);
   gate.resolve();
@@ -240,6 +239,27 @@ Deno.test("--timeout ends a recursive download with exit code 6, and only whole 
   assertEquals(code, 6);
   const visible = Object.keys(await treeOf(place.path("out/t"))).filter((name) => !name.startsWith("."));
   assertEquals(visible, ["quick"]);
+});
+
+Deno.test("Ctrl-C ends a recursive download with exit code 130, and the next run brings the rest", async () => {
+  await using place = new Place();
+  const asked = Promise.withResolvers<void>();
+  let isStuck = true;
+  await using server = new LinkServer((path) => {
+    if (path === "/") return ["quick", "stuck"];
+    if (path !== "/stuck" || !isStuck) return null;
+    asked.resolve();
+    const body = new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(5)) });
+    return new Response(body, { headers: { ...DATED, "content-length": "17" } });
+  });
+  const args = ["-r", server.url, "-O", place.path("out/t")];
+  const child = new Child([...denoRun("cli/main.ts"), ...args, ...place.withoutDaemon()]);
+  await asked.promise;
+  child.kill("SIGINT");
+  assertEquals((await child.ended).code, 130);
+  isStuck = false;
+  const { code, stderr } = await place.direct(...args);
+  assertEquals([code, Object.keys(await treeOf(place.path("out/t")))], [0, ["quick", "stuck"]], stderr);
 });
 
 Deno.test({

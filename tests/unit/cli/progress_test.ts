@@ -26,6 +26,16 @@ Deno.test("renderProgress() fits every width, and keeps the percentage longest",
   }
 });
 
+Deno.test("renderProgress() of a folder shows how many files are done, and whether more may be found", () => {
+  const files = { done: 3, total: 12, isComplete: false };
+  assertEquals(
+    renderProgress({ name: "set", total: null, done: MIB, fromPeers: 0, bytesPerSecond: MIB, files }, 80),
+    "set  3/12+ files  1.0 MiB  1.0 MiB/s",
+  );
+  const known = renderProgress({ ...HALF, files: { ...files, isComplete: true } }, 80);
+  assert(known.includes("3/12 files") && known.includes("50%"), known);
+});
+
 Deno.test("renderProgress() without a length shows what has come", () => {
   assertEquals(
     renderProgress({ name: "x.bin", total: null, done: MIB, fromPeers: 0, bytesPerSecond: MIB }, 80),
