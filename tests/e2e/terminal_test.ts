@@ -79,7 +79,7 @@ Deno.test({
     await using origin = startOrigin();
     const rows: string[][] = [
       [`http://127.0.0.1:${server.port}/${HOSTILE}`, "-O", place.path("out/a"), "--range", "0-0"],
-      [origin.put(`/${encoded}`, { size: 10 }), "--show-progress"],
+      [origin.put(`/${encoded}`, { size: 10 }), "-O", place.path("out"), "--show-progress"],
       [origin.url("/none"), "-O", place.path(`out/${HOSTILE}`)],
       [origin.url("/none"), "-O", place.path(`no-folder/${HOSTILE}`)],
       [HOSTILE],
