@@ -12,7 +12,7 @@ export function manualFiles(version: string): { name: string; text: string }[] {
 }
 
 /** `lacewing`, `lacewing-daemon`. */
-export function pageName(command: CommandName): string {
+function pageName(command: CommandName): string {
   return command === "download" ? "lacewing" : `lacewing-${command}`;
 }
 

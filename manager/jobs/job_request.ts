@@ -6,7 +6,7 @@
 import { z } from "@hono/zod-openapi";
 
 /** Contents that one file job may name. */
-export const URLS_MAX = 1000;
+const URLS_MAX = 1000;
 /** A week; what runs longer is stuck. */
 const TIMEOUT_SECONDS_MAX = 604_800;
 const HEADERS_MAX = 100;

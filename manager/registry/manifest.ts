@@ -10,7 +10,7 @@ import { isOciDigest } from "./reference.ts";
 /** Bytes of one manifest; the distribution specification asks registries to take at least so much. */
 export const MANIFEST_LENGTH_MAX = 4 * 1024 * 1024;
 /** Entries of one index, or layers of one manifest. */
-export const ENTRY_COUNT_MAX = 1000;
+const ENTRY_COUNT_MAX = 1000;
 
 const INDEX_TYPES: readonly string[] = [
   "application/vnd.oci.image.index.v1+json",

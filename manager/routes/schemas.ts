@@ -5,7 +5,7 @@
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 
-export const PER_PAGE_MAX = 100;
+const PER_PAGE_MAX = 100;
 
 export const idParam = z.object({
   id: z.string().regex(/^[1-9]\d{0,14}$/, "want a positive integer").transform(Number).openapi({
@@ -34,7 +34,7 @@ export function choice<const Values extends readonly [string, ...string[]]>(valu
     .openapi({ type: "string", enum: [...values] });
 }
 
-export const problemSchema = z.object({
+const problemSchema = z.object({
   type: z.string(),
   title: z.string(),
   status: z.number().int(),

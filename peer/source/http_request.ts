@@ -23,7 +23,7 @@ export interface Hop {
   readonly trail: readonly string[];
 }
 
-export const REDIRECTS_MAX = 10;
+const REDIRECTS_MAX = 10;
 const REDIRECT_STATUSES = new Set([301, 302, 303, 307, 308]);
 /** Headers that a foreign origin may see. */
 const HARMLESS = new Set(["accept", "accept-language", "user-agent"]);

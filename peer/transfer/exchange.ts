@@ -17,7 +17,7 @@ export interface ExchangeDeps {
   readonly log: Logger;
 }
 
-export const EXCHANGE_LIMITS: ExchangeLimits = {
+const EXCHANGE_LIMITS: ExchangeLimits = {
   connectTimeoutMs: 3_000,
   backoffMinMs: 100,
   backoffMaxMs: 5_000,

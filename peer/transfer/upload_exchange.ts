@@ -15,7 +15,7 @@ import { messageOf } from "./connection.ts";
 import type { Holding, PieceProvider } from "./piece_transfer.ts";
 
 /** Subscriptions of one neighbour; more than that many tasks at once is a fault. */
-export const SUBSCRIPTIONS_MAX = 2000;
+const SUBSCRIPTIONS_MAX = 2000;
 /** Piece numbers of one line, as the wire allows. */
 const HAVE_COUNT_MAX = 4096;
 

@@ -63,7 +63,7 @@ const SLOT_WAIT_MS = 2_000;
 /** Pause after an accept that failed, for example because no file descriptor is free. */
 const ACCEPT_PAUSE_MS = 100;
 
-export const UPLOAD_LIMITS: UploadLimits = {
+const UPLOAD_LIMITS: UploadLimits = {
   headTimeoutMs: 10_000,
   // Above the 30 s after which our own clients close, so that a reused connection is rarely a closed one.
   idleTimeoutMs: 60_000,

@@ -88,7 +88,7 @@ export const heldTask = taskSpec.extend({
   last_used_at: z.string().max(40).optional(),
 });
 
-export const orderState = z.enum(["running", "success", "failure"]);
+const orderState = z.enum(["running", "success", "failure"]);
 
 /** Host → scheduler. */
 export const hostMessage = z.discriminatedUnion("type", [
