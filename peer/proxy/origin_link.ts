@@ -82,18 +82,43 @@ export class OriginLinks {
       this.#resolver.judgeLiteral(url);
       return { link: await this.#dial(proxy, signal), isProxied: true, proxyFields: credentialsOf(proxy) };
     }
+    if (isTls && this.config.isInsecure(url)) return { link: await this.#unverified(url, proxy, signal), ...UNPROXIED };
     const conn = proxy === null ? await this.#direct(url, signal) : await this.#throughProxy(url, proxy, signal);
-    if (!isTls) return { link: conn, isProxied: false, proxyFields: [] };
-    return { link: await this.#secure(conn, url, signal), isProxied: false, proxyFields: [] };
+    return { link: isTls ? await this.#secure(conn, url, signal) : conn, ...UNPROXIED };
   }
 
-  /** The first of the name's addresses that takes a connection. */
   async #direct(url: URL, signal: AbortSignal): Promise<Deno.TcpConn> {
+    const port = portOf(url);
+    return await this.#first(
+      url,
+      async (hostname) => prepared(await Deno.connect({ hostname, port, signal })),
+      signal,
+    );
+  }
+
+  async #unverified(url: URL, proxy: URL | null, signal: AbortSignal): Promise<Link> {
+    if (proxy !== null) {
+      throw new LacewingError(
+        "config_invalid",
+        `Cannot reach ${hostAndPort(url)} through a proxy without verifying its certificate: ` +
+          "name its authority in proxy.registryMirror.certs, or its host in NO_PROXY",
+      );
+    }
+    const port = portOf(url);
+    return await this.#first(
+      url,
+      (hostname) => openUnverified({ hostname, port, servername: bareHost(url) }, signal),
+      signal,
+    );
+  }
+
+  /** The connection to the first of the name's addresses that takes one. */
+  async #first<T>(url: URL, connect: (address: string) => Promise<T>, signal: AbortSignal): Promise<T> {
     const addresses = await this.#resolver.resolve(url, signal);
     let failure: unknown;
-    for (const hostname of addresses) {
+    for (const address of addresses) {
       try {
-        return prepared(await Deno.connect({ hostname, port: portOf(url), signal }));
+        return await connect(address);
       } catch (error) {
         signal.throwIfAborted();
         failure = error;
@@ -134,11 +159,6 @@ export class OriginLinks {
   }
 
   async #secure(conn: Deno.TcpConn, url: URL, signal: AbortSignal): Promise<Link> {
-    if (this.config.isInsecure(url)) {
-      const { hostname, port } = conn.remoteAddr as Deno.NetAddr;
-      closeQuietly(conn);
-      return await openUnverified({ hostname, port, servername: bareHost(url) }, signal);
-    }
     const onAbort = () => closeQuietly(conn);
     signal.addEventListener("abort", onAbort, { once: true });
     try {
@@ -159,6 +179,8 @@ export class OriginLinks {
     }
   }
 }
+
+const UNPROXIED = { isProxied: false, proxyFields: [] } as const;
 
 function prepared(conn: Deno.TcpConn): Deno.TcpConn {
   conn.setNoDelay(true);
