@@ -6,14 +6,8 @@
  * daemon that goes away in the middle is `no_daemon`, never a short download.
  */
 import { fromWireError, LacewingError } from "../core/errors.ts";
-import {
-  type DownloadRequestInput,
-  type DownloadStats,
-  IPC_PROTOCOL,
-  type IpcReply,
-  ipcReply,
-  type IpcRequest,
-} from "../core/wire/ipc.ts";
+import type { DownloadRequestInput, DownloadStats, IpcReply, IpcRequest } from "../core/wire/ipc.ts";
+import { IPC_PROTOCOL, readIpcReply } from "../core/wire/ipc_reply.ts";
 import { type ByteReader, LineReader, LineWriter } from "../core/wire/json_lines.ts";
 import type { TaskProgress } from "../task/task.ts";
 
@@ -232,16 +226,12 @@ class UnixDaemonConnection implements DaemonConnection {
   async #reply(): Promise<IpcReply> {
     const value = await this.#guard(this.#reader.readJson());
     if (value === undefined) throw this.#wentAway();
-    const parsed = ipcReply.safeParse(value);
-    if (!parsed.success) {
-      const issue = parsed.error.issues[0];
-      throw new LacewingError(
-        "protocol",
-        `Cannot understand the daemon: ${issue?.path.join(".") || "(top)"}: ${issue?.message}`,
-      );
+    const read = readIpcReply(value);
+    if ("wrong" in read) {
+      throw new LacewingError("protocol", `Cannot understand the daemon: ${read.wrong} is not as expected`);
     }
-    if (parsed.data.type === "error") throw fromWireError(parsed.data.error);
-    return parsed.data;
+    if (read.reply.type === "error") throw fromWireError(read.reply.error);
+    return read.reply;
   }
 
   /** A connection that breaks is a daemon that went away. */

@@ -10,14 +10,8 @@ import { parseDigest } from "../core/digest.ts";
 import { LacewingError, toWireError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { parseRange } from "../core/range.ts";
-import {
-  type DownloadRequest,
-  IPC_PROTOCOL,
-  ipcFollowUp,
-  type IpcReply,
-  type IpcRequest,
-  ipcRequest,
-} from "../core/wire/ipc.ts";
+import { type DownloadRequest, ipcFollowUp, type IpcReply, type IpcRequest, ipcRequest } from "../core/wire/ipc.ts";
+import { IPC_PROTOCOL } from "../core/wire/ipc_reply.ts";
 import { LineReader, LineWriter } from "../core/wire/json_lines.ts";
 import type { TaskRequest, TaskRun, TaskStarter } from "../task/task.ts";
 

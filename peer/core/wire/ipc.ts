@@ -5,10 +5,8 @@
  * rights, or asks for the bytes with `send`.
  */
 import { z } from "zod";
+import { IPC_PROTOCOL } from "./ipc_reply.ts";
 import { wireError } from "./scheduler.ts";
-
-/** Version in every request; another one is refused with `protocol`. */
-export const IPC_PROTOCOL = 1;
 
 const count = z.number().int().nonnegative();
 
@@ -62,7 +60,7 @@ export const downloadStats = z.object({
   last_modified: z.string().max(128).optional(),
 });
 
-/** Daemon → client. */
+/** Daemon → client. A change here goes into `ipc_reply.ts`, too. */
 export const ipcReply = z.discriminatedUnion("type", [
   /** `data_dir`: the folder that the daemon's files are in, for who wants to link them. */
   z.object({ type: z.literal("accepted"), task_id: z.string().max(64), data_dir: z.string().max(4096).optional() }),

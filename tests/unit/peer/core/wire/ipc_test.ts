@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { z } from "zod";
-import { IPC_PROTOCOL, ipcFollowUp, ipcReply, ipcRequest } from "../../../../../peer/core/wire/ipc.ts";
+import { ipcFollowUp, ipcReply, ipcRequest } from "../../../../../peer/core/wire/ipc.ts";
+import { IPC_PROTOCOL } from "../../../../../peer/core/wire/ipc_reply.ts";
 import { decodeMessage } from "../../../../../peer/core/wire/scheduler.ts";
 import { type BadRow, type GoodRow, testBadRows, testGoodRows } from "./rows.ts";
 
