@@ -9,6 +9,7 @@
  * `deno task compile [--bundle] [--out DIR] [--target TRIPLE]`; `--bundle` leaves bundles on purpose.
  */
 import { denoFlags, mapInUse, projectRoot } from "./deno.ts";
+import { loadBuiltinsLate } from "./lazy_builtins.ts";
 
 interface Executable {
   name: string;
@@ -83,7 +84,7 @@ async function bundle({ entry, permissions }: Executable, root: string, path: st
   const { success, stderr } = await deno([...flags, `${root}/${entry}`], root);
   if (!success) throw new Error(`Cannot bundle ${entry}:\n${stderr}`);
   const head = shebang(permissions, await unstableFlags(root));
-  await Deno.writeTextFile(path, head + await Deno.readTextFile(path), { mode: 0o755 });
+  await Deno.writeTextFile(path, head + loadBuiltinsLate(await Deno.readTextFile(path)), { mode: 0o755 });
   await Deno.chmod(path, 0o755);
 }
 

@@ -85,6 +85,11 @@ Deno.test("bundles run on their own: manager, peer and client, and a client that
     for (const name of NAMES) assertMatch(stdout, new RegExp(`/dist/${name} +[\\d.]+ MiB  bundle, needs deno`));
   });
 
+  await test.step("the client waits for none of node's modules at its start", async () => {
+    const text = await Deno.readTextFile(bundles.path("dist/lacewing"));
+    assertEquals(text.match(/^import .* from "node:.*$/mg) ?? [], []);
+  });
+
   await test.step("each tells its version and its help", async () => {
     const version = JSON.parse((await bundles.run("lacewing", "version", "--json")).stdout).version;
     for (const name of NAMES) {
