@@ -21,10 +21,11 @@ export interface ClientResult {
 }
 
 export async function runClientBench(
-  { size, count, folder, workload: make }: {
+  { size, count, folder, daemon, workload: make }: {
     size: number;
     count: number;
     folder: string;
+    daemon: Stage["daemon"];
     workload: (sizes: readonly number[]) => Promise<Workload>;
   },
 ): Promise<ClientResult> {
@@ -32,7 +33,16 @@ export async function runClientBench(
   const links = [MANAGER, ORIGIN, HOST].map((name) => ({ name, up: 0, down: 0 }));
   await using network = await BenchNetwork.create({ hosts: links });
   await Deno.mkdir(folder);
-  const stage: Stage = { network, workload, hosts: [HOST], seed: null, idcOf: () => "", folder, verbose: false };
+  const stage: Stage = {
+    network,
+    workload,
+    hosts: [HOST],
+    seed: null,
+    idcOf: () => "",
+    folder,
+    verbose: false,
+    daemon,
+  };
   await using origin = await startOrigin(network, stage);
   await using swarm = new LacewingSwarm(stage, origin);
   await swarm.start();

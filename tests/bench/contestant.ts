@@ -18,6 +18,8 @@ export interface Workload {
   readonly files: readonly BenchFile[];
   /** Folder that holds the files. */
   readonly folder: string;
+  /** One more file in the folder, for code to become warm; null: none. */
+  readonly warmUp: BenchFile | null;
   /** Sum of the sizes. */
   readonly size: number;
 }
@@ -35,6 +37,8 @@ export interface Stage {
   /** Empty, for this contestant alone. */
   readonly folder: string;
   readonly verbose: boolean;
+  /** Sections laid over the configuration of our daemons. */
+  readonly daemon: Readonly<Record<string, Record<string, unknown>>>;
 }
 
 /** Figures of a contestant so far. */

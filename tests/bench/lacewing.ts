@@ -33,7 +33,9 @@ export class LacewingSwarm implements Running {
   readonly #open = new Set<DaemonConnection>();
   #manager: BenchProcess | null = null;
   #sentBefore = 0;
-  #seedBytes = 0;
+  /** Of the warm-up, and of the seed's own fetch. */
+  #originBytesBefore = 0;
+  readonly #uploadedBefore = new Map<string, number>();
 
   constructor(private readonly stage: Stage, private readonly origin: BenchOrigin) {}
 
@@ -52,9 +54,14 @@ export class LacewingSwarm implements Running {
     this.#manager = new BenchProcess("manager", network.on(MANAGER, argv));
     await this.#manager.line((line) => line.startsWith("ready "));
     await Promise.all([...hosts, ...(seed === null ? [] : [seed])].map((host) => this.#startDaemon(host)));
-    if (seed === null) return;
-    await this.fetch(seed, { onProgress: () => {} });
-    this.#seedBytes = this.origin.sentBytes();
+    const { warmUp } = this.stage.workload;
+    if (warmUp !== null) {
+      const url = this.origin.url(warmUp.name);
+      await Promise.all([...this.daemons.keys()].map((host) => this.download(host, url, () => {})));
+    }
+    if (seed !== null) await this.fetch(seed, { onProgress: () => {} });
+    this.#originBytesBefore = this.origin.sentBytes();
+    for (const host of this.daemons.keys()) this.#uploadedBefore.set(host, await this.uploadedBytes(host));
   }
 
   async fetch(host: string, { onProgress }: FetchOptions): Promise<void> {
@@ -94,13 +101,13 @@ export class LacewingSwarm implements Running {
     const all = [...this.daemons.values(), ...this.#gone];
     const sent = await Promise.all([...this.daemons].map(async ([host, daemon]) => {
       const bytes = daemon.hasEnded ? 0 : await this.uploadedBytes(host);
-      return { host, bytes };
+      return { host, bytes: bytes - (this.#uploadedBefore.get(host) ?? 0) };
     }));
     const bytesOf = (isMeant: (host: string) => boolean) =>
       sent.filter(({ host }) => isMeant(host)).reduce((total, { bytes }) => total + bytes, 0);
     const seedSent = bytesOf((host) => host === seed);
     return {
-      sourceBytes: this.origin.sentBytes() - this.#seedBytes + seedSent,
+      sourceBytes: this.origin.sentBytes() - this.#originBytesBefore + seedSent,
       peerBytes: bytesOf((host) => host !== seed) + this.#sentBefore,
       cpuSeconds: [...all, this.manager, this.origin.process].reduce((total, it) => total + it.cpuSeconds(), 0),
       rssMaxBytes: Math.max(...all.map((it) => it.rssMaxBytes())),
@@ -122,8 +129,9 @@ export class LacewingSwarm implements Running {
   async kill(host: string): Promise<void> {
     const daemon = this.daemons.get(host);
     if (daemon === undefined) return;
-    this.#sentBefore += await this.uploadedBytes(host);
+    this.#sentBefore += await this.uploadedBytes(host) - (this.#uploadedBefore.get(host) ?? 0);
     await daemon.kill();
+    this.#uploadedBefore.delete(host);
     this.#gone.push(daemon);
     this.daemons.delete(host);
   }
@@ -145,10 +153,10 @@ export class LacewingSwarm implements Running {
   }
 
   async #startDaemon(host: string): Promise<void> {
-    const { network, folder, seed, idcOf, verbose } = this.stage;
+    const { network, folder, seed, idcOf, verbose, daemon } = this.stage;
     const home = `${folder}/${host}`;
     await Deno.mkdir(home, { recursive: true });
-    const config = {
+    const config: Record<string, Record<string, unknown>> = {
       host: { hostname: host, advertiseIP: network.address(host), idc: idcOf(host) },
       scheduler: {
         manager: { addr: `http://${network.address(MANAGER)}:8080`, seedPeer: { enable: host === seed, clusterID: 1 } },
@@ -157,6 +165,7 @@ export class LacewingSwarm implements Running {
       health: { tcpListen: { port: HEALTH_PORT } },
       storage: { diskGCThresholdPercent: 100 },
     };
+    for (const [name, section] of Object.entries(daemon)) config[name] = { ...config[name], ...section };
     await Deno.writeTextFile(`${home}/client.yaml`, stringify(config));
     const flags = ["--config", `${home}/client.yaml`, "--workhome", home, "--daemon-sock", this.#socket(host)];
     const argv = [
@@ -166,9 +175,9 @@ export class LacewingSwarm implements Running {
       "--console",
       ...(verbose ? ["--verbose"] : []),
     ];
-    const daemon = new BenchProcess(`daemon of ${host}`, network.on(host, argv));
-    this.daemons.set(host, daemon);
-    await daemon.line((line) => line.startsWith("ready "));
-    await daemon.line((line) => line.includes("joined a scheduler"));
+    const process = new BenchProcess(`daemon of ${host}`, network.on(host, argv));
+    this.daemons.set(host, process);
+    await process.line((line) => line.startsWith("ready "));
+    await process.line((line) => line.includes("joined a scheduler"));
   }
 }

@@ -16,7 +16,7 @@ import { type BenchSettings, readSettings, USAGE } from "./options.ts";
 import { runPair } from "./pair_bench.ts";
 import { missing } from "./prerequisites.ts";
 import { clientLines, pairTable, scenarioTable, tinyTable } from "./report.ts";
-import { scenarioById } from "./scenarios.ts";
+import { atSpeed, scenarioById } from "./scenarios.ts";
 import { runScenario, type ScenarioResult } from "./swarm_bench.ts";
 import { plot } from "./svg.ts";
 import { runTiny } from "./tiny_bench.ts";
@@ -64,14 +64,15 @@ class Bench {
   }
 
   async #scenario(id: string): Promise<void> {
-    const { peers, size, rounds, keep, verbose, small } = this.settings;
-    const result = await runScenario(scenarioById(id)!, { peers, size }, {
+    const { peers, size, speed, rounds, keep, verbose, small } = this.settings;
+    const result = await runScenario(atSpeed(scenarioById(id)!, speed), { peers, size }, {
       calibration: this.calibration,
       contestants: this.#contestants,
       rounds,
       folder: this.folder,
       keep: keep || verbose,
       verbose,
+      daemon: this.settings.daemon,
       workload: (sizes) => this.#workload(sizes),
       signal: this.signal,
     });
@@ -84,6 +85,7 @@ class Bench {
   async #tiny(): Promise<void> {
     const { peers, small } = this.settings;
     const results = await runTiny({
+      daemon: this.settings.daemon,
       peers,
       count: small ? 5 : 20,
       folder: `${this.folder}/tiny`,
@@ -96,6 +98,7 @@ class Bench {
   async #pair(): Promise<void> {
     const { pairSizes, rounds, against } = this.settings;
     const results = await runPair({
+      daemon: this.settings.daemon,
       sizes: pairSizes,
       rounds,
       against,
@@ -109,6 +112,7 @@ class Bench {
 
   async #client(): Promise<void> {
     const result = await runClientBench({
+      daemon: this.settings.daemon,
       size: 1024 * 1024,
       count: this.settings.small ? 3 : 10,
       folder: `${this.folder}/client`,
@@ -122,7 +126,10 @@ class Bench {
     const key = sizes.join(",");
     let made = this.#made.get(key);
     if (made === undefined) {
-      made = makeWorkload(`${this.folder}/origin-${this.#made.size}`, sizes);
+      made = makeWorkload(`${this.folder}/origin-${this.#made.size}`, {
+        sizes,
+        warmUpSize: this.settings.warmUpSize,
+      });
       this.#made.set(key, made);
     }
     return made;

@@ -13,6 +13,9 @@ export const USAGE = `Usage: deno task bench [swarm|transfer|client] [flags]
   --scenario a,b     which: ${SCENARIOS.map(({ id }) => id).join(" ")} h i (default a,b; "all")
   --peers 16         hosts, 1 to 64
   --size 64MiB       size of the content; scenario i takes 1GiB,4GiB unless it is given
+  --speed 1          factor on the rates of all links: below 1 where the CPU is too slow for 16 hosts at 50 Mbit/s
+  --warm-up 4MiB     content that all daemons exchange before anything is measured; 0 for none
+  --daemon JSON      sections laid over the daemons' configuration, such as {"upload":{"concurrent":4}}
   --rounds 1         times that all contestants run in turn; figures are medians
   --against LIST     bittorrent,curl (the default), or none
   --json FILE        all figures
@@ -35,6 +38,11 @@ export interface BenchSettings {
   readonly size: number;
   /** Sizes of scenario i. */
   readonly pairSizes: readonly number[];
+  /** Factor on all rates. */
+  readonly speed: number;
+  readonly warmUpSize: number;
+  /** Sections for the daemons' configuration. */
+  readonly daemon: Readonly<Record<string, Record<string, unknown>>>;
   readonly rounds: number;
   readonly against: readonly string[];
   readonly json: string | null;
@@ -51,7 +59,7 @@ export interface BenchSettings {
  */
 export function readSettings(args: readonly string[]): BenchSettings | null {
   const flags = parseArgs([...args], {
-    string: ["scenario", "peers", "size", "rounds", "against", "json", "svg"],
+    string: ["scenario", "peers", "size", "rounds", "against", "json", "svg", "speed", "warm-up", "daemon"],
     boolean: ["small", "progress", "verbose", "keep", "help"],
     unknown: (argument, key) => {
       if (key === undefined) return true;
@@ -72,8 +80,11 @@ export function readSettings(args: readonly string[]): BenchSettings | null {
   return {
     scenarios: scenariosOf(what, text("scenario", small ? SMALL_SCENARIOS.join(",") : "a,b")),
     peers: whole("peers", text("peers", small ? "4" : "16"), PEERS_MAX),
-    size: parseByteSize(size),
+    size: parseByteSize(size.split(",")[0]!),
     pairSizes,
+    speed: factor(text("speed", "1")),
+    warmUpSize: parseByteSize(text("warm-up", small ? "1MiB" : "4MiB")),
+    daemon: sections(text("daemon", "{}")),
     rounds: whole("rounds", text("rounds", "1"), 100),
     against: rivalsOf(text("against", RIVALS.join(","))),
     json: text("json", "") || null,
@@ -114,6 +125,25 @@ function whole(name: string, text: string, max: number): number {
   if (!/^\d+$/.test(text) || value < 1 || value > max) {
     throw wrong(`Cannot use --${name} ${text}: want a whole number from 1 to ${max}`);
   }
+  return value;
+}
+
+function sections(text: string): Record<string, Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    const isMap = (it: unknown) => typeof it === "object" && it !== null && !Array.isArray(it);
+    if (isMap(value) && Object.values(value as object).every(isMap)) {
+      return value as Record<string, Record<string, unknown>>;
+    }
+  } catch {
+    // Said below.
+  }
+  throw wrong(`Cannot use --daemon ${text}: want a JSON object of sections`);
+}
+
+function factor(text: string): number {
+  const value = Number(text);
+  if (!(value > 0 && value <= 10)) throw wrong(`Cannot use --speed ${text}: want a number above 0, at most 10`);
   return value;
 }
 

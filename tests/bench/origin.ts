@@ -43,7 +43,7 @@ user root;
 pid ${folder}/nginx.pid;
 events { worker_connections 4096; }
 http {
-  log_format bytes '$body_bytes_sent $status $request_uri';
+  log_format bytes '$body_bytes_sent $status $msec $request_time $remote_addr $http_range';
   access_log ${log} bytes;
   sendfile on;
   tcp_nopush on;

@@ -31,11 +31,12 @@ export interface PairOptions {
   readonly rounds: number;
   readonly against: readonly string[];
   readonly folder: string;
+  readonly daemon: Stage["daemon"];
   readonly workload: (sizes: readonly number[]) => Promise<Workload>;
 }
 
 export async function runPair(
-  { sizes, rounds, against, folder, workload: make }: PairOptions,
+  { sizes, rounds, against, folder, daemon, workload: make }: PairOptions,
 ): Promise<PairResult[]> {
   const links = [MANAGER, ORIGIN, SENDER, RECEIVER].map((name) => ({ name, up: 0, down: 0 }));
   await using network = await BenchNetwork.create({ hosts: links });
@@ -53,6 +54,7 @@ export async function runPair(
         idcOf: () => "",
         folder: `${folder}/${size}-${round}-${name}`,
         verbose: false,
+        daemon,
       });
       results.push(await inFolder(stage("lacewing", [SENDER, RECEIVER]), ownPair));
       for (const rival of rivals) {

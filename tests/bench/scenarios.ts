@@ -123,3 +123,16 @@ export const SCENARIOS: readonly Scenario[] = [
 export function scenarioById(id: string): Scenario | undefined {
   return SCENARIOS.find((scenario) => scenario.id === id);
 }
+
+/** The same scenario with all links slower or faster. */
+export function atSpeed(scenario: Scenario, speed: number): Scenario {
+  const scaled = (link: HostLink): HostLink => ({ ...link, up: link.up * speed, down: link.down * speed });
+  const { seed, trunk } = scenario;
+  return {
+    ...scenario,
+    originUp: scenario.originUp * speed,
+    hosts: (settings) => scenario.hosts(settings).map(scaled),
+    ...(seed === undefined ? {} : { seed: scaled(seed) }),
+    ...(trunk === undefined ? {} : { trunk: trunk * speed }),
+  };
+}

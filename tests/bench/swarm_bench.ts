@@ -58,6 +58,7 @@ export interface BenchContext {
   readonly folder: string;
   readonly keep: boolean;
   readonly verbose: boolean;
+  readonly daemon: Stage["daemon"];
   readonly workload: (sizes: readonly number[]) => Promise<Workload>;
   readonly signal: AbortSignal;
 }
@@ -102,6 +103,7 @@ export async function runScenario(
         idcOf: (host) => scenario.trunk === undefined ? "" : `rack-${rackOf.get(host) ?? 0}`,
         folder,
         verbose: context.verbose,
+        daemon: context.daemon,
       };
       result.trials.push(await runTrial(contestant, scenario, { stage, source, rates }));
       if (!context.keep) await Deno.remove(folder, { recursive: true });

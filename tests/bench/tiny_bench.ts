@@ -33,10 +33,11 @@ export interface TinyOptions {
   /** Contents of each size. */
   readonly count: number;
   readonly folder: string;
+  readonly daemon: Stage["daemon"];
   readonly workload: (sizes: readonly number[]) => Promise<Workload>;
 }
 
-export async function runTiny({ peers, count, folder, workload: make }: TinyOptions): Promise<TinyResult[]> {
+export async function runTiny({ peers, count, folder, daemon, workload: make }: TinyOptions): Promise<TinyResult[]> {
   const hosts = Array.from({ length: peers }, (_, index) => `p${index + 1}`);
   const each = WARM_UP_COUNT + count;
   // Two series of each size: one host alone, and all at once.
@@ -44,7 +45,7 @@ export async function runTiny({ peers, count, folder, workload: make }: TinyOpti
   const links = [MANAGER, ORIGIN, ...hosts].map((name) => ({ name, up: 0, down: 0 }));
   await using network = await BenchNetwork.create({ hosts: links });
   await Deno.mkdir(folder);
-  const stage: Stage = { network, workload, hosts, seed: null, idcOf: () => "", folder, verbose: false };
+  const stage: Stage = { network, workload, hosts, seed: null, idcOf: () => "", folder, verbose: false, daemon };
   await using origin = await startOrigin(network, stage);
   await using swarm = new LacewingSwarm(stage, origin);
   await swarm.start();

@@ -5,22 +5,40 @@ import { createHash } from "node:crypto";
 
 const STEP = 4 * 1024 * 1024;
 
-/** Writes files of these sizes into a new folder; all their bytes differ. */
-export async function makeWorkload(folder: string, sizes: readonly number[]): Promise<Workload> {
+/** Seed of the warm-up's bytes; the files count from the next one. */
+const SEED = 1000;
+
+/**
+ * Writes files of these sizes into a new folder; all their bytes differ.
+ *
+ * @param warmUpSize bytes of the file beside them; 0: none
+ */
+export async function makeWorkload(
+  folder: string,
+  { sizes, warmUpSize }: { sizes: readonly number[]; warmUpSize: number },
+): Promise<Workload> {
   await Deno.mkdir(folder, { recursive: true });
   const files: BenchFile[] = [];
   for (const [index, size] of sizes.entries()) {
-    const name = `f${index}`;
-    const hash = createHash("sha256");
-    using file = await Deno.create(`${folder}/${name}`);
-    for (let offset = 0; offset < size; offset += STEP) {
-      const bytes = contentBytes(1000 + index, offset, Math.min(STEP, size - offset));
-      hash.update(bytes);
-      for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
-    }
-    files.push({ name, size, digest: `sha256:${hash.digest("hex")}` });
+    files.push(await makeFile(folder, `f${index}`, { size, seed: SEED + 1 + index }));
   }
-  return { folder, files, size: sizes.reduce((total, size) => total + size, 0) };
+  const warmUp = warmUpSize === 0 ? null : await makeFile(folder, "warm-up", { size: warmUpSize, seed: SEED });
+  return { folder, files, warmUp, size: sizes.reduce((total, size) => total + size, 0) };
+}
+
+async function makeFile(
+  folder: string,
+  name: string,
+  { size, seed }: { size: number; seed: number },
+): Promise<BenchFile> {
+  const hash = createHash("sha256");
+  using file = await Deno.create(`${folder}/${name}`);
+  for (let offset = 0; offset < size; offset += STEP) {
+    const bytes = contentBytes(seed, offset, Math.min(STEP, size - offset));
+    hash.update(bytes);
+    for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
+  }
+  return { name, size, digest: `sha256:${hash.digest("hex")}` };
 }
 
 /** @returns a sentence for each file of a host that is not what the origin has */

@@ -1,0 +1,51 @@
+// The command line of the bench: tests/bench/options.ts
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { LacewingError } from "../../../peer/core/errors.ts";
+import { readSettings } from "../../bench/options.ts";
+
+Deno.test("readSettings() takes scenarios A and B with 16 hosts and 64 MiB where nothing is said", () => {
+  const settings = readSettings([])!;
+  assertEquals(settings.scenarios, ["a", "b"]);
+  assertEquals([settings.peers, settings.size, settings.rounds, settings.speed], [16, 64 * 2 ** 20, 1, 1]);
+  assertEquals(settings.against, ["bittorrent", "curl"]);
+});
+
+Deno.test("readSettings() knows the words swarm, transfer and client", () => {
+  assertEquals(readSettings(["swarm", "--scenario", "K,h"])?.scenarios, ["k", "h"]);
+  assertEquals(readSettings(["transfer", "--size", "1GiB"])?.scenarios, ["i"]);
+  assertEquals(readSettings(["transfer", "--size", "1GiB,2GiB"])?.pairSizes, [2 ** 30, 2 ** 31]);
+  assertEquals(readSettings(["client"])?.scenarios, ["client"]);
+  assert(readSettings(["--scenario", "all"])!.scenarios.length >= 10);
+});
+
+Deno.test("readSettings() --small is small unless more is asked for", () => {
+  const small = readSettings(["--small"])!;
+  assertEquals([small.peers, small.size], [4, 8 * 2 ** 20]);
+  assertEquals(readSettings(["--small", "--peers", "6"])?.peers, 6);
+});
+
+Deno.test("readSettings() is null when help is asked for", () => assertEquals(readSettings(["--help"]), null));
+
+const WRONG = [
+  ["--scenario", "z"],
+  ["--scenario", ""],
+  ["--peers", "0"],
+  ["--peers", "65"],
+  ["--peers", "many"],
+  ["--size", "big"],
+  ["--rounds", "1.5"],
+  ["--speed", "0"],
+  ["--speed", "fast"],
+  ["--against", "wget"],
+  ["--daemon", "[]"],
+  ["--daemon", '{"upload":1}'],
+  ["--daemon", "{"],
+  ["--strange"],
+  ["race"],
+  ["swarm", "client"],
+];
+for (const args of WRONG) {
+  Deno.test(`readSettings() refuses ${args.join(" ")}`, () => {
+    assertEquals(assertThrows(() => readSettings(args), LacewingError).code, "usage");
+  });
+}
