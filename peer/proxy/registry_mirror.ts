@@ -56,7 +56,8 @@ export class RegistryMirror {
       return await refuse(exchange, 508, "UNAVAILABLE", `The registry ${target.url.host} is this proxy itself`);
     }
     const extra: Field[] = target.namespace === null ? [] : [["OCI-Namespace", target.namespace]];
-    const scope = target.repository === "" ? null : `${target.url.origin} ${target.repository}`;
+    // Who may list tags may not yet pull: only manifests and blobs tell.
+    const scope = isContent(target) ? scopeOf(target) : null;
     const digest = target.digest === null ? null : parseDigest(target.digest);
     const passage: Passage = { url: target.url, scope, extra, isIdentity: true, digest };
     const rule = this.config.rules.find(({ regx }) => regx.test(target.url.href));
@@ -102,7 +103,7 @@ export class RegistryMirror {
     }
     if (target.kind !== "manifest" || target.digest === null) return false;
     const { access } = this.deps;
-    const scope = `${target.url.origin} ${target.repository}`;
+    const scope = scopeOf(target);
     if (access !== null && !access.isKnown({ scope, fields: whoAsks(exchange.head.fields) })) return false;
     const bytes = await this.#storedManifest(exchange, target);
     const type = bytes === null ? null : manifestMediaType(bytes);
@@ -134,6 +135,14 @@ export class RegistryMirror {
       return null;
     }
   }
+}
+
+function isContent({ kind, repository }: RegistryTarget): boolean {
+  return repository !== "" && (kind === "blob" || kind === "manifest");
+}
+
+function scopeOf({ url, repository }: RegistryTarget): string {
+  return `${url.origin} ${repository}`;
 }
 
 const API_VERSION: Field = ["Docker-Distribution-Api-Version", "registry/2.0"];

@@ -22,7 +22,7 @@ export interface RegistryTarget {
   /** What is asked of the registry itself, with the query as it came. */
   readonly url: URL;
   readonly kind: "ping" | "blob" | "manifest" | "other";
-  /** Name of the repository; empty for a ping and for what names none. */
+  /** Name of the repository as the URL spells it; empty for a ping and for what names none. */
   readonly repository: string;
   /** `algorithm:hex` that the URL promises, or null (a tag, a list). */
   readonly digest: string | null;
@@ -50,7 +50,8 @@ export function registryTarget(target: string, fields: readonly Field[], config:
   // Set after parsing, so that "//" and ".." of the client cannot change the host.
   url.pathname = base.pathname.replace(/\/$/, "") + ownPath;
   url.search = query;
-  const { kind, repository } = partsOf(ownPath);
+  // From the path as it will be sent: what stands for a repository must be that repository to its registry.
+  const { kind, repository } = partsOf(url.pathname.slice(base.pathname.replace(/\/$/, "").length));
   const digest = kind === "blob" || kind === "manifest" ? digestInUrl(url.href) : null;
   return {
     url,
@@ -121,7 +122,7 @@ function headerUrl(text: string, config: MirrorConfig): URL {
 
 function partsOf(path: string): Pick<RegistryTarget, "kind" | "repository"> {
   if (/^\/v2\/?$/.test(path)) return { kind: "ping", repository: "" };
-  const match = /^\/v2\/(.+)\/(blobs|manifests|tags|referrers)\/[^/]+$/.exec(decode(path));
+  const match = /^\/v2\/(.+)\/(blobs|manifests|tags|referrers)\/[^/]+$/.exec(path);
   const repository = match?.[1] ?? "";
   if (match?.[2] === "blobs") return { kind: "blob", repository };
   return { kind: match?.[2] === "manifests" ? "manifest" : "other", repository };

@@ -5,8 +5,7 @@
  */
 import { type Digest, formatDigest, parseDigest } from "../core/digest.ts";
 import { LacewingError } from "../core/errors.ts";
-import { valueOf } from "./http_message.ts";
-import type { Field } from "./http_message.ts";
+import { type Field, valueOf } from "./http_message.ts";
 import type { Access, Claim } from "./access.ts";
 import type { ClientExchange } from "./client_exchange.ts";
 import { ContentStream, type ContentStreamDeps } from "./content_stream.ts";
@@ -33,12 +32,19 @@ export interface Content {
   readonly fields: readonly Field[];
 }
 
+/** Bounds of the messages between hosts. */
+const [URL_LENGTH_MAX, FILTER_LENGTH_MAX, TAG_LENGTH_MAX] = [8192, 1024, 256];
+/** W3C Trace Context, version 00. */
+const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
 export class SharedContent {
   constructor(private readonly deps: SharedContentDeps) {}
 
   async serve(exchange: ClientExchange, content: Content): Promise<void> {
     const { access } = this.deps;
     const { fields } = exchange.head;
+    // What schedulers and neighbours would refuse to hear of is nobody's business but the origin's.
+    if (isOverlong(content)) return await this.#pass(exchange, content);
     const claim: Claim = { scope: content.scope, url: content.url, fields: whoAsks(fields) };
     if (access !== null && !await access.isAccepted(claim, exchange.signal)) return await this.#pass(exchange, content);
     try {
@@ -69,7 +75,7 @@ export class SharedContent {
       range,
       disableBackSource: false,
       rateLimitBytesPerSecond: 0,
-      ...(traceparent === null ? {} : { traceparent }),
+      ...(traceparent === null || !TRACEPARENT.test(traceparent) ? {} : { traceparent }),
     }, exchange.signal);
     const answer = await stream.open();
     const chunks = stream.read();
@@ -93,6 +99,10 @@ export class SharedContent {
       digest: digestOf(content),
     });
   }
+}
+
+function isOverlong({ url, filter, tag }: Content): boolean {
+  return url.href.length > URL_LENGTH_MAX || filter.length > FILTER_LENGTH_MAX || tag.length > TAG_LENGTH_MAX;
 }
 
 function digestOf({ digest }: Content): Digest | null {

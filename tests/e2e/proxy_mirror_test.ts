@@ -186,6 +186,42 @@ Deno.test("the second of two users, who has no rights, gets no byte of a blob in
   assertEquals(registry.sent.blobs, bytes.length);
 });
 
+Deno.test("who may only list a repository's tags, or asks by a longer way, gets no blob of it", async () => {
+  await using registry = registryWithImage({ auth: "basic" });
+  await using open = startSmallRegistry();
+  await using daemon = await spawnDaemon({ config: PROXY });
+  const { digest } = largest();
+  const authorization = `Basic ${btoa("user:pass")}`;
+  await (await fetch(blobUrl(daemon, registry, digest), { headers: { authorization } })).body?.cancel();
+  open.add(IMAGE, { name: "public", tag: "v1" });
+  const paths = [
+    `/v2/public/manifests/v1?ns=${open.host}`,
+    `/v2/${registry.host}/${NAME}/blobs/${digest}`,
+    `/v2/public/%2e%2e/${NAME}/blobs/${digest}?ns=${registry.host}`,
+    `/v2/lab%2Fapp/blobs/${digest}?ns=${registry.host}`,
+  ];
+  const statuses = [];
+  for (const path of paths) {
+    const response = await fetch(`http://${daemon.proxy}${path}`, { headers: { accept: MANIFEST } });
+    statuses.push(response.status);
+    await response.body?.cancel();
+  }
+  assertEquals(statuses, [200, 401, 401, 401]);
+});
+
+Deno.test("an overlong tag is no matter for the swarm", async () => {
+  await using registry = registryWithImage();
+  await using daemon = await spawnDaemon({ config: PROXY });
+  const { digest } = largest();
+  const ask = async (tag: string) => {
+    const response = await fetch(blobUrl(daemon, registry, digest), { headers: { "x-dragonfly-tag": tag } });
+    assertEquals(digestOf(await response.bytes()), digest);
+    return response.headers.get("x-lacewing-task");
+  };
+  assertEquals(await ask("t"), taskId(registry.blobUrl(NAME, digest), { tag: "t" }));
+  assertEquals(await ask("t".repeat(257)), null);
+});
+
 Deno.test("wrong bytes at the registry never look like a whole blob", async () => {
   await using registry = registryWithImage();
   const { digest, bytes } = largest();

@@ -66,6 +66,8 @@ for (
     [`/v2/a/referrers/${DIGEST}`, "other", "a", null],
     ["/v2/_catalog", "other", "", null],
     ["/v2/a/blobs/uploads/", "other", "", null],
+    ["/v2/public/../private/manifests/v1", "manifest", "private", null],
+    ["/v2/a%2Fb/manifests/v1", "manifest", "a%2Fb", null],
     ["/v2/%zz/manifests/v1", "manifest", "%zz", null],
   ] as const
 ) {
