@@ -18,6 +18,8 @@ export const MESH_MAX = 32;
 const MESH_AGAIN = 16;
 /** Draws of which the member with the lowest degree is taken. */
 const CHOICES = 4;
+/** Neighbours beyond the plan that a member may have, as a multiple of the planned ones. */
+const CROWD_FACTOR = 2;
 /** Tries per edge before a member makes do with what it found. */
 const TRIES_PER_EDGE = 8;
 
@@ -97,10 +99,16 @@ export class NeighbourGraph {
     this.#mend();
   }
 
-  /** Links two members beyond the plan; false when one is unknown, both are linked, or it is banned. */
+  /** Links two members beyond the plan; false when one is unknown or crowded, both are linked, or it is banned. */
   connect(a: string, b: string): boolean {
     const [from, to] = [this.#nodes.get(a), this.#nodes.get(b)];
-    return from !== undefined && to !== undefined && this.#linkIfFree(from, to);
+    if (from === undefined || to === undefined || this.#isCrowded(from) || this.#isCrowded(to)) return false;
+    return this.#linkIfFree(from, to);
+  }
+
+  /** Whoever has much that others want would become the centre of the graph, and its uplink the end of the queue. */
+  #isCrowded({ neighbours }: Node): boolean {
+    return !this.#isMesh && neighbours.size >= CROWD_FACTOR * this.degree;
   }
 
   /** Takes the edge between two members away for good. */

@@ -3,6 +3,9 @@
  * pieces: by a holder it does not know yet, by an edge to the host that
  * reported the piece, else by a lease although the piece is in the swarm.
  *
+ * In a sparse graph new pieces take a while to spread, and to want one is no
+ * fault yet: there a cry for what live members have stands for two seconds.
+ *
  * Keeps: two hosts that starve read different pieces; the same ones only when
  * none other are left and the first has had two seconds.
  */
@@ -10,6 +13,7 @@ import type { LeaseDesk } from "./lease_desk.ts";
 import type { IdleHolders } from "./holders.ts";
 import type { Member, SwarmPorts } from "./resource.ts";
 import type { NeighbourGraph } from "./scheduling.ts";
+import { shuffled } from "./sorted_ids.ts";
 import type { Task } from "./task.ts";
 
 /** How long a lease for starving may run before another host reads the same. */
@@ -22,6 +26,19 @@ const HOPE_MS = 2_000;
 const HELD_HOPE_MS = 30_000;
 /** Hosts among which what is starved for is shared out. */
 const SHARES_MAX = 4;
+/** Hosts that a cry makes known at most: each link to the few that have a new piece is one that others need. */
+const INTRODUCED_MAX = 2;
+/**
+ * How long a member of a sparse graph waits for pieces that live hosts have before the origin is asked for them again;
+ * longer while many wait (then nothing is wrong with this one) or the origin has pieces to send that nobody has.
+ */
+const SPREAD_MS = 2_000;
+const SPREAD_MS_MAX = 5_000;
+/** A host that starves says so every second: whoever has said nothing for so long is served. */
+const SILENCE_MS = 1_500;
+/** Pause between two looks at a cry that stands, while there are so many that looking at all with each event costs. */
+const LOOK_MS = 100;
+const CRIES_FEW = 16;
 /** Leases for starving at once, as a multiple of the ordinary ones. */
 const EXTRA_FACTOR = 4;
 
@@ -39,6 +56,8 @@ interface Cry {
   pieces: number[];
   readonly sinceMs: number;
   heardMs: number;
+  lookedMs: number;
+  isIntroduced: boolean;
 }
 
 export class Starving {
@@ -54,9 +73,10 @@ export class Starving {
     const wanted = [...new Set(pieces)].filter((number) => number < this.deps.task.pieceCount).sort((a, b) => a - b);
     if (wanted.length === 0) return;
     const before = this.#cries.get(hostId);
-    // Who starves for other pieces than before has got those.
-    const sinceMs = before?.pieces.some((number) => wanted.includes(number)) ? before.sinceMs : nowMs;
-    this.#cries.set(hostId, { pieces: wanted, sinceMs, heardMs: nowMs });
+    // Who no longer starves for one of them has got it: it is served, if slowly.
+    const isSame = before?.pieces.every((number) => wanted.includes(number)) ?? false;
+    const { sinceMs, isIntroduced } = before !== undefined && isSame ? before : { sinceMs: nowMs, isIntroduced: false };
+    this.#cries.set(hostId, { pieces: wanted, sinceMs, heardMs: nowMs, lookedMs: -Infinity, isIntroduced });
   }
 
   /** The member is served, complete or gone. */
@@ -67,6 +87,8 @@ export class Starving {
   /** Helps whom it can; the others are looked at again. */
   pump(nowMs: number): void {
     for (const [hostId, cry] of [...this.#cries]) {
+      if (this.#cries.size > CRIES_FEW && nowMs - cry.lookedMs < LOOK_MS) continue;
+      cry.lookedMs = nowMs;
       const member = this.deps.members.get(hostId);
       if (member === undefined || !this.#help(member, cry, nowMs)) this.#cries.delete(hostId);
     }
@@ -80,7 +102,12 @@ export class Starving {
     cry.pieces = cry.pieces.filter((number) => member.partial || task.digests.has(number));
     if (cry.pieces.length === 0) return false;
     if (task.digests.askedHostId !== null) return true;
-    if (this.#introduce(member, cry)) return false;
+    if (!cry.isIntroduced && this.#introduce(member, cry)) {
+      cry.isIntroduced = true;
+      return !this.deps.graph.isMesh;
+    }
+    if (cry.isIntroduced && nowMs - cry.heardMs >= SILENCE_MS) return false;
+    if (this.#isSpreading(member, cry, nowMs)) return nowMs - cry.heardMs < SILENCE_MS;
     while (cry.pieces.length > 0) {
       const reader = desk.readerFor(member, nowMs);
       if (reader === undefined) return this.#mayHope(member, cry, nowMs);
@@ -103,16 +130,36 @@ export class Starving {
 
   /** Makes known a holder, or the hosts that reported the pieces. @returns whether the member has somebody new to ask */
   #introduce(member: Member, cry: Cry): boolean {
-    const { task, graph, idle, ports } = this.deps;
+    const { graph, idle, ports } = this.deps;
     const facts = ports.host(member.hostId)?.facts;
     const isBanned = (hostId: string) => graph.isBanned(hostId, member.hostId);
-    let isNew = facts !== undefined && idle.offer(member.hostId, facts, isBanned) > 0;
-    for (const number of cry.pieces) {
-      const reporterId = task.digests.reporterOf(number);
-      if (reporterId === undefined || reporterId === member.hostId) continue;
-      if (graph.connect(member.hostId, reporterId)) isNew = true;
+    const isOffered = facts !== undefined && idle.offer(member.hostId, facts, isBanned) > 0;
+    let introduced = 0;
+    for (const reporterId of shuffled(this.#reporters(member, cry), ports.random)) {
+      if (introduced === INTRODUCED_MAX) break;
+      if (graph.connect(member.hostId, reporterId)) introduced += 1;
     }
-    return isNew;
+    return isOffered || introduced > 0;
+  }
+
+  /** In a large swarm a new piece takes a while: the origin would not be faster for all who wait for it. */
+  #isSpreading(member: Member, cry: Cry, nowMs: number): boolean {
+    const isBusy = this.#cries.size > CRIES_FEW || !this.deps.task.digests.isFull;
+    const spreadMs = isBusy ? SPREAD_MS_MAX : SPREAD_MS;
+    if (this.deps.graph.isMesh || nowMs - cry.sinceMs >= spreadMs) return false;
+    return [...this.#reporters(member, cry)].some((hostId) => !this.deps.graph.isBanned(hostId, member.hostId));
+  }
+
+  /** Other members that have reported a piece that the member starves for. */
+  #reporters({ hostId }: Member, { pieces }: Cry): Set<string> {
+    const reporters = new Set<string>();
+    for (const number of pieces) {
+      const reporterId = this.deps.task.digests.reporterOf(number);
+      if (reporterId !== undefined && reporterId !== hostId && this.deps.members.has(reporterId)) {
+        reporters.add(reporterId);
+      }
+    }
+    return reporters;
   }
 
   /** Nobody reads now: that passes, unless nobody ever can. */

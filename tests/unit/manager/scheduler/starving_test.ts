@@ -1,6 +1,6 @@
 // covers: manager/scheduler/swarm.ts
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { metaOf, TASK, World } from "./world.ts";
+import { CONFIG, metaOf, TASK, World } from "./world.ts";
 
 const idsOf = (neighbours: readonly { host_id: string }[]) => neighbours.map(({ host_id }) => host_id);
 
@@ -81,8 +81,25 @@ Deno.test("in a sparse graph a starving member is made known to the reporter bef
   world.clear().starving(stranger, [1, 2]);
   assertEquals(world.sent(stranger, "neighbours").flatMap(({ add }) => idsOf(add)), ["a"]);
   assertEquals(world.leases(), []);
-  assertEquals(world.starving(stranger, [1, 2]).leases().every((lease) => lease.startsWith(stranger)), true);
+  assertEquals(world.wait(1_000).starving(stranger, [1, 2]).leases(), []);
+  assertEquals(world.wait(800).leases(), []);
+  world.wait(200);
+  assertEquals(world.leases().every((lease) => lease.startsWith(stranger)), true);
   assertEquals(world.leases().length > 0, true);
+});
+
+Deno.test("in a sparse graph a host that starves no more is not given a lease later", () => {
+  const world = new World().begin("a", metaOf(8)).pieces("a", 0, 8);
+  for (let index = 0; index < 60; index++) world.join(`m${index}`);
+  assertEquals(world.starving("m1", [1, 2]).wait(6_000).leases(), []);
+});
+
+Deno.test("in a sparse graph many who starve for one host's pieces do not all become its neighbours", () => {
+  const world = new World().begin("a", metaOf(8)).pieces("a", 0, 8);
+  for (let index = 0; index < 80; index++) world.join(`m${index}`);
+  for (let index = 0; index < 80; index++) world.starving(`m${index}`, [1, 2]);
+  const { length } = world.swarm()!.neighboursOf("a");
+  assertEquals([length > CONFIG.neighbours, length <= 2 * CONFIG.neighbours], [true, true]);
 });
 
 Deno.test("a wrong piece parts the two, and a second accuser puts the host out", () => {
