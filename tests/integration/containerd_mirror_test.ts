@@ -45,7 +45,8 @@ Deno.test({
     }
     const reads = blobReads(registry).length;
     assert(reads > 0);
-    await using node = await ContainerdNode.start(hosts);
+    // The second time by the file that stands for every registry.
+    await using node = await ContainerdNode.start({ ...hosts, folder: "_default" });
     const pulled = await node.pull(`${NAME}/lab/app:v1`);
     assertEquals(pulled.code, 0, pulled.stderr);
     assertEquals(await node.content(), CONTENT);
@@ -184,9 +185,30 @@ Deno.test({
   },
 });
 
-async function skopeo(folder: string, args: readonly string[]) {
+Deno.test({
+  name: "skopeo pulls by the registry's own name through a mirror of registries.conf, with the default mirror away",
+  ignore: !hasRegistry,
+  async fn() {
+    const { registry, config } = await registryAndProxy();
+    await using _registry = registry;
+    const registryMirror = { ...config.proxy.registryMirror, url: "http://127.0.0.1:9" };
+    await using daemon = await spawnDaemon({ config: { proxy: { ...config.proxy, registryMirror } } });
+    const registries = `[[registry]]
+location = "${NAME}"
+  [[registry.mirror]]
+  location = "${daemon.proxy}/${NAME}"
+  insecure = true
+`;
+    const args = ["copy", "--all", `docker://${NAME}/lab/app:v1`, `dir:${daemon.folder}/copy`];
+    const copied = await skopeo(daemon.folder, args, registries);
+    assertEquals(copied.code, 0, copied.stderr + daemon.log());
+    assertEquals(await Deno.readFile(`${daemon.folder}/copy/manifest.json`), IMAGE.index.bytes);
+  },
+});
+
+async function skopeo(folder: string, args: readonly string[], registries = "") {
   await Deno.writeTextFile(`${folder}/policy.json`, `{"default":[{"type":"insecureAcceptAnything"}]}`);
-  await Deno.writeTextFile(`${folder}/registries.conf`, "");
+  await Deno.writeTextFile(`${folder}/registries.conf`, registries);
   const own = ["--policy", `${folder}/policy.json`, "--registries-conf", `${folder}/registries.conf`];
   return await runBytes("skopeo", { args: [...own, "--tmpdir", folder, ...args] });
 }

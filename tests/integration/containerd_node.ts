@@ -8,6 +8,8 @@ import { runBytes } from "../testutil/child.ts";
 export interface HostsToml {
   /** The registry's name in references, as `registry.test`. */
   readonly registry: string;
+  /** Name of its folder; default: the registry's. `_default` has no server of its own. */
+  readonly folder?: string;
   /** URL of the origin. */
   readonly server: string;
   /** URL of the mirror. */
@@ -29,11 +31,14 @@ export class ContainerdNode implements AsyncDisposable {
   /** Starts it and waits until it answers. */
   static async start(hosts: HostsToml): Promise<ContainerdNode> {
     const folder = await Deno.makeTempDir({ prefix: "lacewing-containerd-" });
-    const certs = `${folder}/certs.d/${hosts.registry}`;
+    const { registry, folder: name = registry } = hosts;
+    const certs = `${folder}/certs.d/${name}`;
     await Deno.mkdir(certs, { recursive: true });
     await Deno.writeTextFile(
       `${certs}/hosts.toml`,
-      `server = "${hosts.server}"\n[host."${hosts.mirror}"]\n  capabilities = ["pull", "resolve"]\n`,
+      `${
+        name === registry ? `server = "${hosts.server}"\n` : ""
+      }[host."${hosts.mirror}"]\n  capabilities = ["pull", "resolve"]\n`,
     );
     await Deno.writeTextFile(
       `${folder}/config.toml`,
