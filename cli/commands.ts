@@ -69,8 +69,12 @@ export const COMMAND_TABLE: Record<CommandName, CommandSpec> = {
   plugin: {
     summary: "List what can be downloaded from.",
     usage: ["plugin"],
-    details: ["One line a URL scheme: its name, and where its reader comes from."],
-    examples: [],
+    details: [
+      "One line a URL scheme: its name, and where its reader comes from. Plug-ins are ES modules SCHEME.ts or " +
+      "SCHEME.js that export createSource(), in $LACEWING_PLUGIN_DIR, else in plugins in the daemon's work home. " +
+      "Bundles and runs from source load them; compiled executables may be unable to.",
+    ],
+    examples: [["Of another folder", "LACEWING_PLUGIN_DIR=~/plugins lacewing plugin"]],
     words: null,
   },
   version: {

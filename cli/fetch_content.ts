@@ -65,7 +65,7 @@ export async function fetchContent(job: ContentJob): Promise<Outcome> {
 /** The daemon of this host, started where none runs, and the origin as that daemon would read it. */
 export function usualReach(
   settings: DownloadSettings,
-  { context: { cwd, clock, tracer }, log, signal }: Pick<ContentJob, "context" | "log" | "signal">,
+  { context: { cwd, clock, env, tracer }, log, signal }: Pick<ContentJob, "context" | "log" | "signal">,
 ): Pick<ContentJob, "find" | "openSource"> {
   return {
     find: () =>
@@ -80,7 +80,7 @@ export function usualReach(
       }),
     openSource: async () => {
       const { originSource } = await import("./direct/origin_source.ts");
-      const source = await originSource(settings.config, { cwd, log });
+      const source = await originSource(settings, { cwd, env, log });
       if (tracer === undefined) return source;
       const { traceSource } = await import("../peer/source/traced_source.ts");
       const traced = traceSource(source, tracer, { parent: () => settings.traceparent, attributes: {} });

@@ -49,7 +49,7 @@ async function run(parsed: ParsedCommand, context: CommandContext): Promise<void
     case "doc":
       return await (await import("./commands/doc.ts")).writeDocuments(parsed, context);
     case "plugin":
-      return await (await import("./commands/plugin.ts")).listSources(parsed);
+      return await (await import("./commands/plugin.ts")).listSources(parsed, context);
     case "version":
       return await (await import("./commands/version.ts")).showVersion(parsed);
     default:

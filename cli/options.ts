@@ -250,7 +250,7 @@ export const OPTIONS: readonly OptionSpec[] = [
     meaning: "Configuration file (YAML). Also from the environment variable CLIENT_CONFIG; the daemon then takes " +
       "/etc/lacewing/client.yaml if it is there.",
     group: "Daemon",
-    commands: BOTH,
+    commands: ["download", "daemon", "plugin"],
   },
   {
     name: "workhome",
@@ -259,7 +259,7 @@ export const OPTIONS: readonly OptionSpec[] = [
     default: null,
     meaning: "Where the daemon keeps its contents: /var/lib/lacewing, or lacewing in $XDG_STATE_HOME.",
     group: "Daemon",
-    commands: BOTH,
+    commands: ["download", "daemon", "plugin"],
   },
   {
     name: "logdir",

@@ -69,10 +69,14 @@ export interface DownloadSettings extends DaemonSettings {
   readonly traceparent?: string;
 }
 
-/** @throws {LacewingError} `usage` naming the option, what was given and what would be right. */
+/**
+ * @param plugins schemes that are not built in and can be read
+ * @throws {LacewingError} `usage` naming the option, what was given and what would be right.
+ */
 export function readDownloadSettings(
   parsed: ParsedCommand,
   env: (name: string) => string | undefined,
+  plugins: readonly string[] = [],
 ): DownloadSettings {
   const { values } = parsed;
   const output = textOf(values, "output");
@@ -87,7 +91,7 @@ export function readDownloadSettings(
   const digest = textOf(values, "digest");
   return {
     ...readDaemonSettings(parsed, env),
-    url: readUrl(parsed),
+    url: readUrl(parsed, plugins),
     output,
     headers: readHeaders(values),
     digest: digest === null ? null : named("digest", () => parseDigest(digest)),
@@ -136,10 +140,19 @@ function readJaeger(values: ParsedCommand["values"]): string | null {
   return url;
 }
 
+/** Whether the URL may be one for a plug-in, so that it is worth looking for them. */
+export function wantsPlugin(parsed: ParsedCommand): boolean {
+  const scheme = URL.parse(urlsOf(parsed)[0] ?? "")?.protocol.slice(0, -1);
+  return scheme !== undefined && !SOURCES.some(([known]) => known === scheme);
+}
+
+function urlsOf({ positionals, values }: ParsedCommand): string[] {
+  return [...new Set([...positionals, ...(values.get("url") as string[] | undefined ?? [])])];
+}
+
 /** The URL from the first argument, `--url`, or both where they agree. */
-function readUrl({ positionals, values }: ParsedCommand): string {
-  const urls = [...new Set([...positionals, ...(values.get("url") as string[] | undefined ?? [])])];
-  const [text, second] = urls;
+function readUrl(parsed: ParsedCommand, plugins: readonly string[]): string {
+  const [text, second] = urlsOf(parsed);
   if (text === undefined) throw usage("Cannot download: no URL is given");
   if (second !== undefined) {
     throw usage(`Cannot download two URLs at once: ${quote(text)} and ${quote(second)}; run one command for each`);
@@ -153,8 +166,9 @@ function readUrl({ positionals, values }: ParsedCommand): string {
     });
   }
   const scheme = url.protocol.slice(0, -1);
-  if (!SOURCES.some(([known]) => known === scheme)) {
-    const known = SOURCES.map(([name]) => name).join(", ");
+  const schemes = [...SOURCES.map(([name]) => name), ...plugins];
+  if (!schemes.includes(scheme)) {
+    const known = schemes.join(", ");
     throw usage(`Cannot download ${quote(text)}: there is no source for scheme ${quote(scheme)}, only for ${known}`);
   }
   return text;

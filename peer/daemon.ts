@@ -21,7 +21,8 @@ import { startProxy } from "./proxy/proxy.ts";
 import { mirrorCertificates, proxySettings, withUnverified } from "./proxy/proxy_settings.ts";
 import type { HttpSourceConfig, HttpSourceOptions } from "./source/http_source.ts";
 import type { Source } from "./source/source.ts";
-import { createSources } from "./source/sources.ts";
+import { SourcePlugins } from "./source/plugins.ts";
+import { BUILT_IN_SCHEMES, createSources } from "./source/sources.ts";
 import { openDiskStore } from "./storage/disk_store.ts";
 import { PieceEvents } from "./task/piece_events.ts";
 import { createPieceProvider } from "./task/provider.ts";
@@ -42,6 +43,8 @@ export interface PeerOptions {
   readonly config: DaemonConfig;
   /** Absolute path of the work home. */
   readonly workHome: string;
+  /** Absolute path of the folder with source plug-ins; default: `plugins` in the work home. */
+  readonly pluginDir?: string | undefined;
   /** Absolute path of the Unix socket. */
   readonly socket: string;
   readonly log: Logger;
@@ -86,7 +89,8 @@ export async function startPeer(options: PeerOptions): Promise<RunningPeer> {
   const dataDir = config.dataDir === "" ? `${workHome}/data` : config.dataDir;
   const store = stack.use(await openDiskStore({ dataDir, config: storageConfig(config), log: log.room("storage") }));
   const origins = await sourceConfig(config);
-  const source = openSource(config, { clock, random, log: log.room("source"), origins, stack });
+  const plugins = stack.use(new SourcePlugins(options.pluginDir ?? `${workHome}/plugins`, BUILT_IN_SCHEMES));
+  const source = openSource(config, { clock, random, log: log.room("source"), origins, plugins, stack });
   const client = stack.use(createPieceClient({ hostId: id, clock, log: log.room("transfer") }));
   const exchange = stack.use(createExchange({ hostId: id, clock, random, log: log.room("transfer") }));
   const uploadLimiter = new RateLimiter(clock, config.upload.rateLimit);
@@ -230,12 +234,13 @@ function storageConfig({ storage }: DaemonConfig) {
 /** How origins are read; registries that are configured as insecure have a source of their own. */
 function openSource(
   config: DaemonConfig,
-  { stack, origins, ...deps }: Omit<HttpSourceOptions, "config"> & {
+  { stack, origins, plugins, ...deps }: Omit<HttpSourceOptions, "config"> & {
     stack: AsyncDisposableStack;
+    plugins: SourcePlugins;
     origins: HttpSourceConfig;
   },
 ): Source {
-  const verified = stack.use(createSources({ ...deps, config: origins }));
+  const verified = stack.use(createSources({ ...deps, config: origins }, plugins));
   if (config.proxy?.registryMirror.insecure !== true) return verified;
   const unverified = stack.use(createSources({ ...deps, config: { ...origins, insecure: true } }));
   return withUnverified(verified, unverified, config.proxy);

@@ -98,7 +98,11 @@ async function run(args: string[]): Promise<number> {
       log,
     });
     const { tracer, pprof } = diagnostics;
-    await using peer = await startPeer({ config, workHome, socket, log, aliveTimeMs, tracer });
+    const pluginDir = Deno.env.get("LACEWING_PLUGIN_DIR") || undefined;
+    await using peer = await startPeer({
+      ...{ config, workHome, socket, log, aliveTimeMs, tracer },
+      pluginDir: pluginDir === undefined ? undefined : absolute(pluginDir),
+    });
     using _reload = reloadOnHangup(peer, { config, log, read: () => readConfig(flags) });
     const addresses = { ...peer.addresses, ...(pprof === null ? {} : { pprof }) };
     console.log(`ready ${JSON.stringify(addresses)}`);

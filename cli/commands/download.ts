@@ -15,14 +15,18 @@ import { OutputFile } from "../output_file.ts";
 import { absolutePath, outputPath, splitPath } from "../output_path.ts";
 import type { ParsedCommand } from "../parse.ts";
 import { ProgressDisplay } from "../progress.ts";
-import { type DownloadSettings, readDownloadSettings } from "../settings.ts";
+import { type DownloadSettings, readDaemonSettings, readDownloadSettings, wantsPlugin } from "../settings.ts";
 import { renderSummary } from "../summary.ts";
 import { safeLine } from "../terminal.ts";
 import { beginTracing } from "../tracing.ts";
 
 /** @throws {LacewingError} with the code of what went wrong */
 export async function download(parsed: ParsedCommand, around: CommandContext): Promise<void> {
-  const asked = readDownloadSettings(parsed, around.env);
+  const asked = readDownloadSettings(
+    parsed,
+    around.env,
+    wantsPlugin(parsed) ? await pluginSchemes(parsed, around) : [],
+  );
   const startedMs = around.clock.nowMs();
   using deadline = startDeadline(asked.timeoutMs, around.signal);
   const { signal } = deadline;
@@ -91,6 +95,12 @@ async function run(
     },
   };
   return await fetchContent(job);
+}
+
+async function pluginSchemes(parsed: ParsedCommand, context: CommandContext): Promise<string[]> {
+  const { originPlugins } = await import("../direct/origin_source.ts");
+  await using plugins = await originPlugins(readDaemonSettings(parsed, context.env), context);
+  return (await plugins.files()).map(({ scheme }) => scheme);
 }
 
 /** A configuration that was named must be there, whoever reads it in the end. */

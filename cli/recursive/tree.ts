@@ -45,7 +45,7 @@ interface Surroundings {
 export async function downloadTree(settings: TreeSettings, around: Surroundings): Promise<void> {
   const { context, signal, log } = around;
   const startedMs = context.clock.nowMs();
-  await using source = await originSource(settings.config, { cwd: context.cwd, log });
+  await using source = await originSource(settings, { ...context, log });
   const origin = await Origin.open(settings, source, signal);
   const report = new TreeReport();
   if (settings.recursive.list) await printUrls(origin, report);

@@ -149,6 +149,15 @@ Deno.test("bundles run on their own: manager, peer and client, and a client that
         assertEquals(await fileDigest(bundles.path(`state/${name}`)), origin.digest("/g"));
       }
       assertEquals(origin.bytesSent("/g"), SIZE);
+      // Plug-ins in TypeScript are loaded by bundles, too.
+      await Deno.mkdir(bundles.path("state/own/plugins"), { mode: 0o755 });
+      await Deno.copyFile(
+        new URL("../testutil/echo_plugin.ts", import.meta.url),
+        bundles.path("state/own/plugins/echo.ts"),
+      );
+      await Deno.chmod(bundles.path("state/own/plugins/echo.ts"), 0o644);
+      const echo = await bundles.run("lacewing", "echo://hello", "-O", bundles.path("state/echo"), ...own);
+      assertEquals([echo.code, await Deno.readTextFile(bundles.path("state/echo"))], [0, "hello"], echo.stderr);
     } finally {
       if (pid !== undefined) await endProcess(Number(pid));
     }

@@ -29,7 +29,11 @@ Deno.test("version says version, Deno and platform, for people and for programs"
 });
 
 Deno.test("plugin lists what can be downloaded from", async () => {
-  assertEquals(await runClient(["plugin"]), { code: 0, stdout: "http   built in\nhttps  built in\n", stderr: "" });
+  assertEquals(await runClient(["plugin", "--workhome", "/none"]), {
+    code: 0,
+    stdout: "http   built in\nhttps  built in\n",
+    stderr: "",
+  });
 });
 
 const HELPS: string[][] = [["--help"], ["-h"], ["help"], ["http://a/b", "-O", "/x", "--help"]];
