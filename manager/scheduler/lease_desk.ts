@@ -49,6 +49,8 @@ export class LeaseDesk {
   readonly book = new LeaseBook();
   #seed: { hostId: string; untilMs: number } | null = null;
   #revocations = 0;
+  /** Whether somebody may be refused, or was told that nothing can be done. */
+  #isAnyoneBlamed = false;
 
   constructor(private readonly swarm: SwarmView, private readonly ports: SwarmPorts) {}
 
@@ -105,11 +107,16 @@ export class LeaseDesk {
   #failed(member: Member, error: WireError, nowMs: number): void {
     member.failures += 1;
     member.notBeforeMs = nowMs + backoffMs(member.failures);
-    if (REFUSALS.has(error.code) || member.failures >= FAILURES_MAX) member.refused = error;
+    if (REFUSALS.has(error.code) || member.failures >= FAILURES_MAX) {
+      member.refused = error;
+      this.#isAnyoneBlamed = true;
+    }
   }
 
   /** Forgets who was refused: somebody new has come, and with it perhaps another way. */
   forgiveAll(): void {
+    if (!this.#isAnyoneBlamed) return;
+    this.#isAnyoneBlamed = false;
     for (const member of this.swarm.members.values()) {
       if (member.refused !== null) member.failures = 0;
       member.refused = null;
@@ -168,6 +175,7 @@ export class LeaseDesk {
   }
 
   tellFailed(member: Member, error: WireError): void {
+    this.#isAnyoneBlamed = true;
     if (member.toldFailed) return;
     member.toldFailed = true;
     this.ports.send(member.hostId, { type: "failed", task_id: this.swarm.task.id, error });
@@ -272,7 +280,10 @@ export class LeaseDesk {
 
   #isAnythingFree(): boolean {
     if (!this.book.hasFree((number) => this.isDone(number))) return false;
-    return this.#members().some(({ partial, hostId }) => !partial && !this.swarm.task.isComplete(hostId));
+    for (const { partial, hostId } of this.swarm.members.values()) {
+      if (!partial && !this.swarm.task.isComplete(hostId)) return true;
+    }
+    return false;
   }
 
   /** Pieces that nobody is known to have. */

@@ -56,12 +56,12 @@ interface Cry {
   pieces: number[];
   readonly sinceMs: number;
   heardMs: number;
-  lookedMs: number;
   isIntroduced: boolean;
 }
 
 export class Starving {
   readonly #cries = new Map<string, Cry>();
+  #lookedAtMs = -Infinity;
 
   constructor(private readonly deps: StarvingDeps) {}
 
@@ -76,7 +76,7 @@ export class Starving {
     // Who no longer starves for one of them has got it: it is served, if slowly.
     const isSame = before?.pieces.every((number) => wanted.includes(number)) ?? false;
     const { sinceMs, isIntroduced } = before !== undefined && isSame ? before : { sinceMs: nowMs, isIntroduced: false };
-    this.#cries.set(hostId, { pieces: wanted, sinceMs, heardMs: nowMs, lookedMs: -Infinity, isIntroduced });
+    this.#cries.set(hostId, { pieces: wanted, sinceMs, heardMs: nowMs, isIntroduced });
   }
 
   /** The member is served, complete or gone. */
@@ -86,9 +86,9 @@ export class Starving {
 
   /** Helps whom it can; the others are looked at again. */
   pump(nowMs: number): void {
+    if (this.#cries.size > CRIES_FEW && nowMs - this.#lookedAtMs < LOOK_MS) return;
+    this.#lookedAtMs = nowMs;
     for (const [hostId, cry] of [...this.#cries]) {
-      if (this.#cries.size > CRIES_FEW && nowMs - cry.lookedMs < LOOK_MS) continue;
-      cry.lookedMs = nowMs;
       const member = this.deps.members.get(hostId);
       if (member === undefined || !this.#help(member, cry, nowMs)) this.#cries.delete(hostId);
     }
