@@ -42,6 +42,8 @@ export class NeighbourGraph {
   readonly #byLocation = new Map<string, SortedIds>();
   readonly #banned = new Set<string>();
   #isMesh = true;
+  /** Whether bans have kept parts apart that no edge could join. */
+  #isTorn = false;
 
   /** @param degree neighbours that a member of a sparse graph has, at least 2 */
   constructor(
@@ -96,7 +98,7 @@ export class NeighbourGraph {
     if (this.#nodes.size <= MESH_AGAIN) return this.#thicken();
     for (let at = 0; at + 1 < orphans.length; at += 2) this.#linkIfFree(orphans[at]!, orphans[at + 1]!);
     for (const orphan of orphans) if (orphan.neighbours.size < this.degree - 2) this.#insert(orphan);
-    this.#mend();
+    if (this.#isTorn || !this.#areConnected(orphans)) this.#mend();
   }
 
   /** Links two members beyond the plan; false when one is unknown or crowded, both are linked, or it is banned. */
@@ -117,7 +119,7 @@ export class NeighbourGraph {
     const [from, to] = [this.#nodes.get(a), this.#nodes.get(b)];
     if (from === undefined || to === undefined || !from.neighbours.has(b)) return;
     this.#unlink(from, to);
-    if (!this.#isMesh) this.#mend();
+    if (!this.#isMesh && (this.#isTorn || !this.#areConnected([from, to]))) this.#mend();
   }
 
   isBanned(a: string, b: string): boolean {
@@ -214,12 +216,47 @@ export class NeighbourGraph {
   #mend(): void {
     const seen = new Set<string>();
     let last: Node[] | undefined;
+    this.#isTorn = false;
     for (const id of this.#ids) {
       if (seen.has(id)) continue;
       const part = this.#reach(this.#nodes.get(id)!, seen);
-      if (last !== undefined) this.#bridge(last, part);
+      if (last !== undefined && !this.#bridge(last, part)) this.#isTorn = true;
       last = last === undefined ? part : [...last, ...part];
     }
+  }
+
+  /**
+   * Whether members that were connected still are: each searches the graph, all
+   * a step at a time, until they have met. Among 10,000 members they look at
+   * some hundred each, where a look at all would cost 120,000 edges.
+   */
+  #areConnected(nodes: readonly Node[]): boolean {
+    const searchOf = new Map(nodes.map((node, index) => [node.id, index]));
+    const queues = nodes.map((node) => [node]);
+    const joined = nodes.map((_, index) => index);
+    const root = (index: number): number => joined[index] === index ? index : root(joined[index]!);
+    let left = nodes.length;
+    for (let step = 0; left > 1; step++) {
+      const going = new Set<number>();
+      for (const [index, queue] of queues.entries()) {
+        const node = queue[step];
+        if (node === undefined) continue;
+        for (const id of node.neighbours) {
+          const other = searchOf.get(id);
+          if (other === undefined) {
+            searchOf.set(id, index);
+            queue.push(this.#nodes.get(id)!);
+          } else if (root(other) !== root(index)) {
+            joined[root(other)] = root(index);
+            left -= 1;
+          }
+        }
+        going.add(index);
+      }
+      const roots = new Set([...going].map(root));
+      if (queues.some((_, index) => !roots.has(root(index)))) return false;
+    }
+    return true;
   }
 
   #reach(start: Node, seen: Set<string>): Node[] {
@@ -235,10 +272,11 @@ export class NeighbourGraph {
     return reached;
   }
 
-  #bridge(one: readonly Node[], other: readonly Node[]): void {
+  #bridge(one: readonly Node[], other: readonly Node[]): boolean {
     const sorted = (part: readonly Node[]) => shuffled([...part].sort((a, b) => a.id < b.id ? -1 : 1), this.random);
     const ends = sorted(other);
-    for (const from of sorted(one)) for (const to of ends) if (this.#linkIfFree(from, to)) return;
+    for (const from of sorted(one)) for (const to of ends) if (this.#linkIfFree(from, to)) return true;
+    return false;
   }
 
   #mayLink(a: Node, b: Node): boolean {
