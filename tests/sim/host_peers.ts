@@ -1,0 +1,196 @@
+/**
+ * A simulated host's requests to its neighbours: the driver around the real
+ * picker, as peer/task/peer_work.ts is, without bytes. The same limits, pauses
+ * and choice of the least busy neighbour.
+ */
+import type { PiecePicker } from "../../peer/task/piece_picker.ts";
+import type { SimHost } from "./host.ts";
+import type { Network } from "./network.ts";
+import type { Upload } from "./uplink.ts";
+
+/** As peer/task/peer_work.ts has them. */
+const BUSY_PAUSE_MS = 50;
+const FAILED_PAUSE_MS = 250;
+const FAILED_PAUSE_MS_MAX = 10_000;
+
+interface NeighbourState {
+  readonly host: SimHost;
+  inFlight: number;
+  failures: number;
+  pausedUntilMs: number;
+  /** It had nothing to ask for when so many pieces had become free again; −1: it may have. */
+  emptyAt: number;
+}
+
+/** One request for one piece. */
+export interface Transfer {
+  readonly child: SimHost;
+  readonly parent: SimHost;
+  readonly number: number;
+  readonly state: NeighbourState;
+  isOver: boolean;
+  upload: Upload | null;
+}
+
+export class HostPeers {
+  readonly #neighbours = new Map<string, NeighbourState>();
+  readonly #flights = new Map<number, Transfer[]>();
+  /** Rises with each piece that is free to be asked for again. */
+  #freed = 0;
+  inFlight = 0;
+  isKnownOnly = false;
+
+  constructor(private readonly host: SimHost, private readonly picker: PiecePicker, private readonly net: Network) {}
+
+  update(add: readonly SimHost[], remove: readonly string[]): void {
+    for (const id of remove) this.#drop(id);
+    for (const host of add) {
+      if (this.picker.isBanned(host.id) || this.#neighbours.has(host.id)) continue;
+      this.#neighbours.set(host.id, { host, inFlight: 0, failures: 0, pausedUntilMs: 0, emptyAt: -1 });
+      this.net.subscribe(this.host, host);
+    }
+    this.pump();
+  }
+
+  /** A neighbour has said what it has, or a piece more. */
+  heard(hostId: string): void {
+    const state = this.#neighbours.get(hostId);
+    if (state === undefined) return;
+    state.emptyAt = -1;
+    if (this.inFlight >= this.host.config.concurrent) return;
+    // Of all others nothing more is to be had than when they were last asked.
+    if (state.pausedUntilMs <= this.net.queue.nowMs) this.#startRequests([[hostId, state]]);
+  }
+
+  /** Pieces that were kept back may be asked for again. */
+  freed(): void {
+    this.#freed += 1;
+  }
+
+  has(hostId: string): boolean {
+    return this.#neighbours.has(hostId);
+  }
+
+  pump(): void {
+    if (this.inFlight >= this.host.config.concurrent) return;
+    const { nowMs } = this.net.queue;
+    const ready: [string, NeighbourState][] = [];
+    const isEndGame = this.picker.heldCount + this.#flights.size >= this.picker.pieceCount;
+    for (const entry of this.#neighbours) {
+      // Who had nothing then has nothing now: a look at each for each event would cost most of the run.
+      const isEmpty = entry[1].emptyAt === this.#freed && !isEndGame;
+      if (entry[1].pausedUntilMs <= nowMs && !isEmpty) ready.push(entry);
+    }
+    if (ready.length > 0) this.#startRequests(ready);
+  }
+
+  /** A lease covers these pieces: neighbours need not send them. */
+  cancel(numbers: readonly number[]): void {
+    for (const number of numbers) {
+      for (const transfer of [...this.#flights.get(number) ?? []]) this.#end(transfer, { cancelled: true });
+    }
+  }
+
+  /** The host is gone. */
+  stop(): void {
+    for (const id of [...this.#neighbours.keys()]) this.#drop(id);
+    for (const transfers of [...this.#flights.values()]) {
+      for (const transfer of [...transfers]) this.#end(transfer, { cancelled: true });
+    }
+  }
+
+  /** The last byte is here. @param isRight whether they are the piece's bytes */
+  arrived(transfer: Transfer, isRight: boolean): void {
+    const { number, parent } = transfer;
+    transfer.state.failures = 0;
+    if (this.picker.isHeld(number)) this.net.count.wasted += 1;
+    else {
+      for (const other of [...this.#flights.get(number) ?? []]) {
+        if (other !== transfer) this.#end(other, { cancelled: true });
+      }
+      this.host.accept(number, isRight, parent.id);
+    }
+    this.#end(transfer, { cancelled: false });
+    this.pump();
+    this.host.settled();
+  }
+
+  failed(transfer: Transfer, { busy }: { busy: boolean }): void {
+    const { state } = transfer;
+    state.failures += busy ? 0 : 1;
+    const pauseMs = busy ? BUSY_PAUSE_MS : Math.min(FAILED_PAUSE_MS * 2 ** (state.failures - 1), FAILED_PAUSE_MS_MAX);
+    state.pausedUntilMs = this.net.queue.nowMs + pauseMs * (0.5 + this.net.random());
+    this.#end(transfer, { cancelled: false });
+    this.net.queue.at(state.pausedUntilMs + 1, () => this.host.isAlive && this.pump());
+    this.pump();
+    this.host.settled();
+  }
+
+  #end(transfer: Transfer, { cancelled }: { cancelled: boolean }): void {
+    const { number, state, parent } = transfer;
+    if (transfer.isOver) return;
+    transfer.isOver = true;
+    this.inFlight -= 1;
+    state.inFlight -= 1;
+    this.picker.failed(number, parent.id);
+    if (!this.picker.isHeld(number)) this.#freed += 1;
+    const flights = this.#flights.get(number)?.filter((other) => other !== transfer) ?? [];
+    if (flights.length === 0) this.#flights.delete(number);
+    else this.#flights.set(number, flights);
+    this.net.over(transfer, { cancelled });
+  }
+
+  #drop(id: string): void {
+    const state = this.#neighbours.get(id);
+    if (state === undefined) return;
+    this.#neighbours.delete(id);
+    this.picker.lost(id);
+    state.host.subscribers.delete(this.host);
+  }
+
+  #startRequests(ready: [string, NeighbourState][]): void {
+    const { concurrent } = this.host.config;
+    const perNeighbour = Math.max(2, Math.min(4, Math.ceil(concurrent / Math.max(1, this.#neighbours.size))));
+    const exhausted = new Set<string>();
+    while (this.inFlight < concurrent) {
+      const next = this.#leastBusy(ready, perNeighbour, exhausted);
+      if (next === null) return;
+      const [hostId, state] = next;
+      const picked = this.picker.pick(hostId, (piece) => !this.isKnownOnly || this.host.knows(piece));
+      if (picked === null) {
+        exhausted.add(hostId);
+        state.emptyAt = this.#freed;
+      } else this.#fetch(state, picked.number, picked.duplicate);
+    }
+  }
+
+  #leastBusy(ready: [string, NeighbourState][], max: number, exhausted: Set<string>): [string, NeighbourState] | null {
+    let best: [string, NeighbourState] | null = null;
+    let ties = 0;
+    for (const entry of ready) {
+      if (entry[1].inFlight >= max || exhausted.has(entry[0])) continue;
+      if (best !== null && entry[1].inFlight > best[1].inFlight) continue;
+      ties = best !== null && entry[1].inFlight === best[1].inFlight ? ties + 1 : 1;
+      if (this.net.random() * ties < 1) best = entry;
+    }
+    return best;
+  }
+
+  #fetch(state: NeighbourState, number: number, duplicate: boolean): void {
+    this.inFlight += 1;
+    state.inFlight += 1;
+    this.net.count.duplicates += duplicate ? 1 : 0;
+    const transfer: Transfer = {
+      child: this.host,
+      parent: state.host,
+      number,
+      state,
+      isOver: false,
+      upload: null,
+    };
+    const flights = this.#flights.get(number);
+    if (flights === undefined) this.#flights.set(number, [transfer]);
+    else flights.push(transfer);
+    this.net.request(transfer);
+  }
+}

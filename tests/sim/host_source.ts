@@ -1,0 +1,137 @@
+/**
+ * A simulated host's reads of the origin: leases, and, while no scheduler
+ * answers, what it wants by itself; as peer/task/source_work.ts has it,
+ * without bytes. Pieces of one read come one after the other over a
+ * connection that shares the origin's uplink with all others.
+ */
+import type { PiecePicker } from "../../peer/task/piece_picker.ts";
+import type { SimHost } from "./host.ts";
+import type { Flow } from "./links.ts";
+import type { Network } from "./network.ts";
+
+/** As peer/task/source_work.ts and the daemon's settings have them. */
+const OWN_RUN_LENGTH = 4 * 1024 * 1024;
+const OWN_CONNECTIONS = 4;
+
+interface Read {
+  /** Null for a read of one's own. */
+  readonly leaseId: number | null;
+  readonly first: number;
+  readonly end: number;
+  claimed: ReadonlySet<number>;
+  flow: Flow | null;
+  isOver: boolean;
+  /** What waits for this read. */
+  readonly then: (() => void)[];
+}
+
+export class HostSource {
+  readonly #reads = new Set<Read>();
+  #isAlone = false;
+  bytes = 0;
+
+  constructor(private readonly host: SimHost, private readonly picker: PiecePicker, private readonly net: Network) {}
+
+  get activeCount(): number {
+    return this.#reads.size;
+  }
+
+  /** @param isOpen whether the answer of a probe goes on, so that no request is needed */
+  lease(leaseId: number, run: { first: number; count: number }, { isOpen }: { isOpen: boolean }): void {
+    this.#start(leaseId, run, isOpen);
+  }
+
+  revoke(leaseId: number): void {
+    for (const read of [...this.#reads]) if (read.leaseId === leaseId) this.#end(read, { isSaid: false });
+  }
+
+  setAlone(isAlone: boolean): void {
+    this.#isAlone = isAlone;
+    this.pump();
+  }
+
+  pump(): void {
+    while (this.#isAlone && [...this.#reads].filter(({ leaseId }) => leaseId === null).length < OWN_CONNECTIONS) {
+      const run = this.#nextOwnRun();
+      if (run === null) return;
+      this.#start(null, run, false);
+    }
+  }
+
+  /** The host is gone. */
+  stop(): void {
+    this.#isAlone = false;
+    for (const read of [...this.#reads]) this.#end(read, { isSaid: false });
+  }
+
+  #nextOwnRun(): { first: number; count: number } | null {
+    const max = Math.max(1, Math.floor(OWN_RUN_LENGTH / this.net.config.pieceLength));
+    const idle = this.picker.idlePieces(max * OWN_CONNECTIONS);
+    const first = idle[0];
+    if (first === undefined) return null;
+    const own = [...this.#reads].filter(({ leaseId }) => leaseId === null).length;
+    const share = Math.max(1, Math.min(max, Math.ceil(idle.length / Math.max(1, OWN_CONNECTIONS - own))));
+    let count = 1;
+    while (count < share && idle[count] === first + count) count += 1;
+    return { first, count };
+  }
+
+  #start(leaseId: number | null, { first, count }: { first: number; count: number }, isOpen: boolean): void {
+    const end = Math.min(first + count, this.net.pieceCount);
+    const read: Read = { leaseId, first, end, claimed: new Set(), flow: null, isOver: false, then: [] };
+    for (let number = first; number < end; number++) if (this.picker.isHeld(number)) this.host.report(number);
+    const others = [...this.#reads].filter((other) => overlaps(other, read));
+    this.#reads.add(read);
+    let left = others.length;
+    if (left === 0) return this.#claim(read, isOpen);
+    for (const other of others) other.then.push(() => (left -= 1) === 0 && !read.isOver && this.#claim(read, isOpen));
+  }
+
+  #claim(read: Read, isOpen: boolean): void {
+    const numbers = Array.from({ length: read.end - read.first }, (_, index) => read.first + index);
+    read.claimed = new Set(numbers.filter((number) => !this.picker.isHeld(number)));
+    for (const number of read.claimed) this.picker.reading(number);
+    this.host.cancelRequests(numbers);
+    this.#next(read, read.first, isOpen);
+  }
+
+  /** A piece that is held ends a request; the next one that is not begins another. */
+  #next(read: Read, from: number, isOpen: boolean): void {
+    if (read.isOver) return;
+    let number = from;
+    while (number < read.end && this.picker.isHeld(number)) number += 1;
+    if (number >= read.end) return this.#end(read, { isSaid: true });
+    if (isOpen && number === from) return this.#readPiece(read, number);
+    this.net.queue.after(2 * this.net.config.originLatencyMs, () => !read.isOver && this.#readPiece(read, number));
+  }
+
+  #readPiece(read: Read, number: number): void {
+    const length = this.net.lengthOf(number);
+    const flow: Flow = this.net.origin.start(length, () => {
+      const atMs = this.host.downlink.pass(length, flow.startedAtMs);
+      this.net.queue.at(atMs, () => {
+        if (read.isOver) return;
+        this.bytes += length;
+        this.host.readFromOrigin(number);
+        this.#next(read, number + 1, true);
+      });
+    });
+    read.flow = flow;
+  }
+
+  #end(read: Read, { isSaid }: { isSaid: boolean }): void {
+    if (!this.#reads.delete(read)) return;
+    read.isOver = true;
+    if (read.flow !== null) this.net.origin.stop(read.flow);
+    for (const number of read.claimed) if (this.picker.isReading(number)) this.picker.missing(number);
+    if (!this.host.isAlive) return;
+    this.host.freed();
+    if (isSaid && read.leaseId !== null) this.host.leaseEnded(read.leaseId);
+    for (const then of read.then) then();
+    this.host.settled();
+  }
+}
+
+function overlaps(a: Read, b: Read): boolean {
+  return a.first < b.end && b.first < a.end;
+}

@@ -1,0 +1,98 @@
+/**
+ * What a host's upload server does, in virtual time: so many slots, requests
+ * that wait for one for a moment, and the same choice among them as the real
+ * one makes (`nextClaim`). Transfers in slots share the uplink.
+ */
+import { nextClaim } from "../../peer/transfer/upload_slots.ts";
+import type { EventQueue } from "./event_queue.ts";
+import { type Flow, SharedLink } from "./links.ts";
+
+/** As peer/transfer/upload_server.ts has them. */
+const WAITING_PER_SLOT = 4;
+const SLOT_WAIT_MS = 2_000;
+
+/** A piece that a host wants to be sent. */
+export interface Upload {
+  readonly hostId: string;
+  readonly need: number;
+  readonly length: number;
+  /** The last byte has left; `startedAtMs` is when the first one did. */
+  readonly onSent: (startedAtMs: number) => void;
+  /** All slots were taken for too long. */
+  readonly onRefused: () => void;
+}
+
+interface Waiting extends Upload {
+  readonly sinceMs: number;
+}
+
+export class Uplink {
+  readonly link: SharedLink;
+  readonly #active = new Map<Upload, Flow>();
+  readonly #activeByHost = new Map<string, number>();
+  #waiting: Waiting[] = [];
+  #isWatched = false;
+
+  constructor(private readonly queue: EventQueue, private readonly config: { rate: number; slots: number }) {
+    this.link = new SharedLink(queue, config.rate);
+  }
+
+  request(upload: Upload): void {
+    if (this.#active.size < this.config.slots) return this.#start(upload);
+    if (this.#waiting.length >= this.config.slots * WAITING_PER_SLOT) return upload.onRefused();
+    this.#waiting.push({ ...upload, sinceMs: this.queue.nowMs });
+    this.#watch();
+  }
+
+  /** Nobody waits for it any more. */
+  cancel(hostId: string, onSent: Upload["onSent"]): void {
+    const at = this.#waiting.findIndex((upload) => upload.onSent === onSent);
+    if (at >= 0) this.#waiting.splice(at, 1);
+    for (const [upload, flow] of this.#active) {
+      if (upload.hostId !== hostId || upload.onSent !== onSent) continue;
+      this.link.stop(flow);
+      this.#release(upload);
+    }
+  }
+
+  /** The host is gone: nothing more is sent, and nobody is told. */
+  stop(): void {
+    this.link.stopAll();
+    this.#active.clear();
+    this.#activeByHost.clear();
+    this.#waiting = [];
+  }
+
+  #start(upload: Upload): void {
+    const flow: Flow = this.link.start(upload.length, () => {
+      this.#release(upload);
+      upload.onSent(flow.startedAtMs);
+    });
+    this.#active.set(upload, flow);
+    this.#activeByHost.set(upload.hostId, (this.#activeByHost.get(upload.hostId) ?? 0) + 1);
+  }
+
+  #release(upload: Upload): void {
+    if (!this.#active.delete(upload)) return;
+    const left = (this.#activeByHost.get(upload.hostId) ?? 1) - 1;
+    if (left === 0) this.#activeByHost.delete(upload.hostId);
+    else this.#activeByHost.set(upload.hostId, left);
+    const next = nextClaim(this.#waiting, this.#activeByHost);
+    if (next >= 0) this.#start(this.#waiting.splice(next, 1)[0]!);
+  }
+
+  /** One timer for the oldest that waits. */
+  #watch(): void {
+    const oldest = this.#waiting[0];
+    if (this.#isWatched || oldest === undefined) return;
+    this.#isWatched = true;
+    this.queue.at(oldest.sinceMs + SLOT_WAIT_MS, () => {
+      this.#isWatched = false;
+      const { nowMs } = this.queue;
+      const refused = this.#waiting.filter(({ sinceMs }) => sinceMs + SLOT_WAIT_MS <= nowMs);
+      this.#waiting = this.#waiting.filter(({ sinceMs }) => sinceMs + SLOT_WAIT_MS > nowMs);
+      for (const { onRefused } of refused) onRefused();
+      this.#watch();
+    });
+  }
+}
