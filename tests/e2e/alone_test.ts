@@ -58,7 +58,7 @@ Deno.test("a daemon stops cleanly on SIGTERM while it downloads", async () => {
   await using daemon = await spawnDaemon();
   const download = daemon.client(url, "-O", daemon.out(), "--disable-back-source");
   const other = daemon.client(url, "-O", daemon.out("other"), "--timeout", "20s");
-  while (origin.bytesSent("/f") < MIB) await new Promise((resolve) => setTimeout(resolve, 20));
+  await origin.sent(MIB, "/f");
   assertEquals(await daemon.stop(), 0);
   origin.setRate(0);
   assertEquals(await Deno.lstat(daemon.socket).catch(() => null), null, "the socket is still there");

@@ -149,7 +149,7 @@ Deno.test("client goes to the origin itself when its daemon dies in the middle",
     "-O",
     place.path("out/x"),
   ]);
-  while (origin.bytesSent("/f") < 500_000) await new Promise((resolve) => setTimeout(resolve, 5));
+  await origin.sent(500_000, "/f");
   await daemon.kill("SIGKILL");
   gate.resolve();
   const { code, stderr } = await child.ended;

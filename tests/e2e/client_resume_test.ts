@@ -144,7 +144,7 @@ Deno.test("an origin that breaks off for good leaves what it gave for the next r
   const gate = Promise.withResolvers<void>();
   const url = origin.put("/f", { size: SIZE, cutAfter: 200_000, gate: { after: 100_000, open: gate.promise } });
   const broken = new Child([...denoRun("cli/main.ts"), ...place.withoutDaemon(), url, "-O", place.path("out/x")]);
-  while (origin.bytesSent("/f") < 100_000) await new Promise((resolve) => setTimeout(resolve, 5));
+  await origin.sent(100_000, "/f");
   origin.put("/f", { status: 503 });
   gate.resolve();
   const { code, stderr } = await broken.ended;

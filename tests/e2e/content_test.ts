@@ -52,7 +52,7 @@ Deno.test("content that changes at the origin during a wave is never mixed", asy
   await using cluster = await startCluster({ daemons: 3 });
   const before = origin.digest("/f");
   const downloads = cluster.daemons.map((daemon) => daemon.client(url, "-O", daemon.out()));
-  while (origin.bytesSent("/f") < 5 * MIB) await new Promise((resolve) => setTimeout(resolve, 20));
+  await origin.sent(5 * MIB, "/f");
   origin.put("/f", { size: 16 * MIB, seed: 2 });
   const after = origin.digest("/f");
   const results = await Promise.all(downloads);

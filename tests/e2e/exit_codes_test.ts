@@ -101,7 +101,7 @@ async function changeMeanwhile(first: OriginContent, flags: (url: string) => str
   const gate = Promise.withResolvers<void>();
   const url = origin.put("/f", { size: SIZE, seed: 1, ...first, gate: { after: 1_500_000, open: gate.promise } });
   const child = new Child([...denoRun("cli/main.ts"), ...flags(url)]);
-  while (origin.bytesSent("/f") < 1_500_000) await new Promise((resolve) => setTimeout(resolve, 5));
+  await origin.sent(1_500_000, "/f");
   origin.put("/f", { size: SIZE, seed: 2 });
   gate.resolve();
   return await child.ended;

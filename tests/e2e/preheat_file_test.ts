@@ -132,7 +132,7 @@ Deno.test("a job goes on to SUCCESS after the manager was killed in the middle o
   await using cluster = await startCluster({ daemons: 1, seeds: 1 });
   const created = await preheat(cluster.manager, { type: "file", url: urls[0], urls: urls.slice(1) });
   const download = cluster.daemons[0]!.client(urls[3]!, "-O", cluster.daemons[0]!.out());
-  while (origin.bytesSent() < 10 * MIB) await new Promise((resolve) => setTimeout(resolve, 20));
+  await origin.sent(10 * MIB);
   const before = await cluster.manager.api("GET", `/api/v1/jobs/${created.id}`);
   assertEquals(before.body.status, "PENDING");
   assert(before.body.result.bytes.done > 0, "the result does not fill while the job runs");
@@ -149,7 +149,7 @@ Deno.test("a pending job is cancelled by DELETE, and its hosts stop", async () =
   const url = origin.put("/f", { size: 64 * MIB });
   await using cluster = await startCluster({ daemons: 1 });
   const created = await preheat(cluster.manager, { type: "file", url });
-  while (origin.bytesSent("/f") === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  await origin.sent(1, "/f");
   const canceled = await cluster.manager.api("DELETE", `/api/v1/jobs/${created.id}`);
   assert(canceled.status === 200 || canceled.status === 204, String(canceled.status));
   assertEquals((await jobEnded(cluster.manager, created.id)).status, "CANCELED");

@@ -28,7 +28,7 @@ Deno.test("a daemon's CPU and heap profiles are read by pprof while a download r
   const stop = new AbortController();
   const download = new Child([...denoRun("cli/main.ts"), "--daemon-sock", daemon.socket, url, "-O", daemon.out()]);
   stop.signal.addEventListener("abort", () => download.kill("SIGKILL"));
-  while (origin.bytesSent("/f") < MIB) await new Promise((resolve) => setTimeout(resolve, 10));
+  await origin.sent(MIB, "/f");
   const cpu = await profileOf(pprof, "profile?seconds=2");
   const heap = await profileOf(pprof, "heap");
   stop.abort();

@@ -50,7 +50,7 @@ Deno.test("the others finish when the host with a source lease is killed, and th
   await using cluster = await startCluster({ daemons: 4 });
   const [victim, ...others] = cluster.daemons;
   const downloads = cluster.daemons.map((daemon) => daemon.client(url, "-O", daemon.out(), "--ratelimit", "0"));
-  while (origin.bytesSent("/f") < 14 * MIB) await new Promise((resolve) => setTimeout(resolve, 20));
+  await origin.sent(14 * MIB, "/f");
   await victim!.kill("SIGKILL");
   const results = await Promise.all(downloads);
   for (const [index, daemon] of others.entries()) {
@@ -70,7 +70,7 @@ Deno.test("a killed daemon resumes: what it had is not fetched again, what was h
   const first = daemon!.client(url, "-O", daemon!.out(), "--disable-back-source");
   void first;
   const second = daemon!.client(url, "-O", daemon!.out("second"), "--ratelimit", "0");
-  while (origin.bytesSent("/f") < 28 * MIB) await new Promise((resolve) => setTimeout(resolve, 20));
+  await origin.sent(28 * MIB, "/f");
   await daemon!.kill("SIGKILL");
   await Promise.all([first, second]);
   origin.resetCounts();
@@ -87,7 +87,7 @@ Deno.test("downloads go on while the manager is dead, and the swarm works again 
   const url = origin.put("/f", { size: 32 * MIB });
   await using cluster = await startCluster({ daemons: 3 });
   const downloads = cluster.daemons.map((daemon) => daemon.client(url, "-O", daemon.out()));
-  while (origin.bytesSent("/f") < 8 * MIB) await new Promise((resolve) => setTimeout(resolve, 20));
+  await origin.sent(8 * MIB, "/f");
   await cluster.manager.kill("SIGKILL");
   const results = await Promise.all(downloads);
   for (const [index, daemon] of cluster.daemons.entries()) {

@@ -11,6 +11,7 @@ import { createHash } from "node:crypto";
 import { contentBytes, contentDigest } from "./content.ts";
 
 const CHUNK_LENGTH = 64 * 1024;
+const SENT_TIMEOUT_MS = 60_000;
 
 /** What stands at a path, and how it is served. */
 export interface OriginContent {
@@ -103,6 +104,17 @@ export class Origin implements AsyncDisposable {
   bytesSent(path?: string): number {
     if (path !== undefined) return this.#sent.get(keyOf(new URL(path, "http://origin"))) ?? 0;
     return [...this.#sent.values()].reduce((sum, bytes) => sum + bytes, 0);
+  }
+
+  /** Resolves when so many body bytes were handed over of a path, or of all; rejects when that takes more than a minute. */
+  async sent(bytes: number, path?: string): Promise<void> {
+    const untilMs = performance.now() + SENT_TIMEOUT_MS;
+    while (this.bytesSent(path) < bytes) {
+      if (performance.now() > untilMs) {
+        throw new Error(`the origin was to send ${bytes} B, it sent ${this.bytesSent(path)} B`);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
   }
 
   /** Forgets what was counted and logged. */
