@@ -13,6 +13,7 @@ import { type DaemonProcess, spawnDaemon } from "../testutil/process.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
+/** How slow is no judgement of the limit on a machine that does other work too: the figure is printed. */
 const SHORTFALL_MAX = 0.8;
 /** The same where the rate is near to what a busy machine can do at all. */
 const FAST_SHORTFALL_MAX = 0.95;
