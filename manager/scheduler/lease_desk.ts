@@ -82,6 +82,7 @@ export class LeaseDesk {
 
   delivered(member: Member, number: number, nowMs: number): void {
     member.failures = 0;
+    member.lapses = 0;
     for (const lease of this.book.delivered(member.hostId, number, nowMs)) this.#closed(lease);
   }
 
@@ -204,7 +205,9 @@ export class LeaseDesk {
       this.#end(lease);
       this.#revoke(lease);
       const member = this.swarm.members.get(lease.hostId);
-      if (member !== undefined) member.notBeforeMs = nowMs + backoffMs(this.#revocations);
+      if (member === undefined) continue;
+      member.lapses += 1;
+      member.notBeforeMs = nowMs + backoffMs(this.#revocations);
     }
   }
 
@@ -272,9 +275,16 @@ export class LeaseDesk {
     return this.#seed !== null;
   }
 
+  /** Whoever has read least, but not who let leases lapse: silent hosts have read least of all. */
   #leastCharged(members: readonly Member[]): Member | undefined {
-    const least = Math.min(...members.map(({ leasedBytes }) => leasedBytes));
-    const equals = members.filter(({ leasedBytes }) => leasedBytes === least).sort(byId);
+    let [lapses, leasedBytes] = [Infinity, Infinity];
+    for (const member of members) {
+      if (member.lapses > lapses || (member.lapses === lapses && member.leasedBytes >= leasedBytes)) continue;
+      [lapses, leasedBytes] = [member.lapses, member.leasedBytes];
+    }
+    const equals = members.filter((member) => member.lapses === lapses && member.leasedBytes === leasedBytes).sort(
+      byId,
+    );
     return equals[Math.floor(this.ports.random() * equals.length)];
   }
 

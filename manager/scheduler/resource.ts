@@ -61,6 +61,8 @@ export interface Member {
   /** Failed leases since the last piece, and when the next lease may come. */
   failures: number;
   notBeforeMs: number;
+  /** Leases that were taken back from it since its last piece. */
+  lapses: number;
   leasedBytes: number;
   leaseCount: number;
   /** Was told that nobody can read the origin. */

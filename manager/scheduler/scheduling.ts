@@ -280,7 +280,8 @@ export class NeighbourGraph {
   }
 
   #mayLink(a: Node, b: Node): boolean {
-    return a !== b && !a.neighbours.has(b.id) && !this.#banned.has(pair(a.id, b.id));
+    if (a === b || a.neighbours.has(b.id)) return false;
+    return this.#banned.size === 0 || !this.#banned.has(pair(a.id, b.id));
   }
 
   #linkIfFree(a: Node, b: Node): boolean {

@@ -241,6 +241,7 @@ export class Swarm {
       refused: null,
       failures: 0,
       notBeforeMs: 0,
+      lapses: 0,
       leasedBytes: 0,
       leaseCount: 0,
       toldFailed: false,
