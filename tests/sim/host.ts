@@ -9,6 +9,7 @@ import type { HostMessage, SchedulerMessage } from "../../peer/core/wire/schedul
 import type { PiecePicker } from "../../peer/task/piece_picker.ts";
 import { metaOf, type SimConfig } from "./config.ts";
 import { HostPeers, type Transfer } from "./host_peers.ts";
+import type { HostOptions, HostPorts } from "./host_ports.ts";
 import { HostSource } from "./host_source.ts";
 import { Pipe } from "./links.ts";
 import type { Network } from "./network.ts";
@@ -26,24 +27,6 @@ const STARVING_PIECES = 64;
 const PROBE_LENGTH = 1024 * 1024;
 
 const UNKNOWN = 0, RIGHT = 1, WRONG = 2;
-
-/** What a host needs of the rest. */
-export interface HostPorts {
-  readonly net: Network;
-  /** To the scheduler; lost when there is none. */
-  say(host: SimHost, message: HostMessage): void;
-  hostOf(id: string): SimHost | undefined;
-  /** Neighbours that a host has whatever the scheduler says; undefined: what it says. */
-  fixedNeighbours(host: SimHost): SimHost[] | undefined;
-  onComplete(host: SimHost): void;
-}
-
-export interface HostOptions {
-  readonly id: string;
-  readonly index: number;
-  readonly rack: number;
-  readonly isLiar: boolean;
-}
 
 export class SimHost {
   readonly id: string;

@@ -5,7 +5,8 @@
 import { type Random, seededRandom } from "../../peer/core/clock.ts";
 import { boundMs, type SimConfig } from "./config.ts";
 import { EventQueue } from "./event_queue.ts";
-import { type HostPorts, SimHost } from "./host.ts";
+import { SimHost } from "./host.ts";
+import type { HostPorts } from "./host_ports.ts";
 import { Network } from "./network.ts";
 import { SchedulerSide } from "./scheduler_side.ts";
 import { SPEC } from "./words.ts";
