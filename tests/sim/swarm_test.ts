@@ -12,18 +12,13 @@ for (
     [32, 1.21],
     [64, 1.20],
     [256, 1.27],
+    [1000, 1.35],
   ] as const
 ) {
   Deno.test(`a cold wave of ${hosts} hosts ends within ${stretch} × the bound, with one copy from the origin`, () => {
     expectSwarm(coldWave(hosts, { watchMs: 500 }), { stretch, originCopies: 1.01 });
   });
 }
-
-Deno.test("a cold wave of 1,000 hosts ends within 1.5 × the bound, with one copy from the origin", () => {
-  // 128 pieces: log2(1000)/128 is 8% of its own; slots are few, as a slow uplink wants it.
-  const config = coldWave(1000, { contentLength: 32 * MiB, slots: 4, watchMs: 1_000 });
-  expectSwarm(config, { stretch: 1.5, originCopies: 1.02, messages: 200 });
-});
 
 Deno.test("with four upload slots 64 hosts end within 1.16 × the bound", () => {
   expectSwarm(coldWave(64, { slots: 4 }), { stretch: 1.16, originCopies: 1.01 });
