@@ -21,11 +21,12 @@ export interface ClientResult {
 }
 
 export async function runClientBench(
-  { size, count, folder, daemon, workload: make }: {
+  { size, count, folder, daemon, manager, workload: make }: {
     size: number;
     count: number;
     folder: string;
     daemon: Stage["daemon"];
+    manager: Stage["manager"];
     workload: (sizes: readonly number[]) => Promise<Workload>;
   },
 ): Promise<ClientResult> {
@@ -42,6 +43,7 @@ export async function runClientBench(
     folder,
     verbose: false,
     daemon,
+    manager,
   };
   await using origin = await startOrigin(network, stage);
   await using swarm = new LacewingSwarm(stage, origin);

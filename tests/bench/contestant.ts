@@ -24,6 +24,9 @@ export interface Workload {
   readonly size: number;
 }
 
+/** Sections of a configuration. */
+export type Sections = Readonly<Record<string, Record<string, unknown>>>;
+
 /** What a contestant gets to work with. */
 export interface Stage {
   readonly network: BenchNetwork;
@@ -38,7 +41,9 @@ export interface Stage {
   readonly folder: string;
   readonly verbose: boolean;
   /** Sections laid over the configuration of our daemons. */
-  readonly daemon: Readonly<Record<string, Record<string, unknown>>>;
+  readonly daemon: Sections;
+  /** The same for our manager. */
+  readonly manager: Sections;
 }
 
 /** Figures of a contestant so far. */

@@ -46,7 +46,7 @@ export class LacewingSwarm implements Running {
   async start(): Promise<void> {
     const { network, folder, hosts, seed } = this.stage;
     const address = `${network.address(MANAGER)}:8080`;
-    await Deno.writeTextFile(`${folder}/manager.yaml`, stringify({ auth: { disabled: true } }));
+    await Deno.writeTextFile(`${folder}/manager.yaml`, stringify({ auth: { disabled: true }, ...this.stage.manager }));
     await Deno.mkdir(`${folder}/manager`);
     const flags = ["--config", `${folder}/manager.yaml`, "--listen", address, "--workhome", `${folder}/manager`];
     const verbose = this.stage.verbose ? ["--verbose"] : [];

@@ -73,6 +73,7 @@ class Bench {
       keep: keep || verbose,
       verbose,
       daemon: this.settings.daemon,
+      manager: this.settings.manager,
       workload: (sizes) => this.#workload(sizes),
       signal: this.signal,
     });
@@ -86,6 +87,7 @@ class Bench {
     const { peers, small } = this.settings;
     const results = await runTiny({
       daemon: this.settings.daemon,
+      manager: this.settings.manager,
       peers,
       count: small ? 5 : 20,
       folder: `${this.folder}/tiny`,
@@ -99,6 +101,7 @@ class Bench {
     const { pairSizes, rounds, against } = this.settings;
     const results = await runPair({
       daemon: this.settings.daemon,
+      manager: this.settings.manager,
       sizes: pairSizes,
       rounds,
       against,
@@ -113,6 +116,7 @@ class Bench {
   async #client(): Promise<void> {
     const result = await runClientBench({
       daemon: this.settings.daemon,
+      manager: this.settings.manager,
       size: 1024 * 1024,
       count: this.settings.small ? 3 : 10,
       folder: `${this.folder}/client`,

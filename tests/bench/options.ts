@@ -2,6 +2,7 @@
 import { parseArgs } from "@std/cli/parse-args";
 import { LacewingError } from "../../peer/core/errors.ts";
 import { parseByteSize } from "../../peer/core/units.ts";
+import type { Sections } from "./contestant.ts";
 import { SCENARIOS } from "./scenarios.ts";
 
 export const USAGE = `Usage: deno task bench [swarm|transfer|client] [flags]
@@ -16,6 +17,7 @@ export const USAGE = `Usage: deno task bench [swarm|transfer|client] [flags]
   --speed 1          factor on the rates of all links: below 1 where the CPU is too slow for 16 hosts at 50 Mbit/s
   --warm-up 4MiB     content that all daemons exchange before anything is measured; 0 for none
   --daemon JSON      sections laid over the daemons' configuration, such as {"upload":{"concurrent":4}}
+  --manager JSON     the same for the manager
   --rounds 1         times that all contestants run in turn; figures are medians
   --against LIST     bittorrent,curl (the default), or none
   --json FILE        all figures
@@ -42,7 +44,8 @@ export interface BenchSettings {
   readonly speed: number;
   readonly warmUpSize: number;
   /** Sections for the daemons' configuration. */
-  readonly daemon: Readonly<Record<string, Record<string, unknown>>>;
+  readonly daemon: Sections;
+  readonly manager: Sections;
   readonly rounds: number;
   readonly against: readonly string[];
   readonly json: string | null;
@@ -59,7 +62,7 @@ export interface BenchSettings {
  */
 export function readSettings(args: readonly string[]): BenchSettings | null {
   const flags = parseArgs([...args], {
-    string: ["scenario", "peers", "size", "rounds", "against", "json", "svg", "speed", "warm-up", "daemon"],
+    string: ["scenario", "peers", "size", "rounds", "against", "json", "svg", "speed", "warm-up", "daemon", "manager"],
     boolean: ["small", "progress", "verbose", "keep", "help"],
     unknown: (argument, key) => {
       if (key === undefined) return true;
@@ -84,7 +87,8 @@ export function readSettings(args: readonly string[]): BenchSettings | null {
     pairSizes,
     speed: factor(text("speed", "1")),
     warmUpSize: parseByteSize(text("warm-up", small ? "1MiB" : "4MiB")),
-    daemon: sections(text("daemon", "{}")),
+    daemon: sections("daemon", text("daemon", "{}")),
+    manager: sections("manager", text("manager", "{}")),
     rounds: whole("rounds", text("rounds", "1"), 100),
     against: rivalsOf(text("against", RIVALS.join(","))),
     json: text("json", "") || null,
@@ -128,17 +132,17 @@ function whole(name: string, text: string, max: number): number {
   return value;
 }
 
-function sections(text: string): Record<string, Record<string, unknown>> {
+function sections(name: string, text: string): Sections {
   try {
     const value: unknown = JSON.parse(text);
     const isMap = (it: unknown) => typeof it === "object" && it !== null && !Array.isArray(it);
     if (isMap(value) && Object.values(value as object).every(isMap)) {
-      return value as Record<string, Record<string, unknown>>;
+      return value as Sections;
     }
   } catch {
     // Said below.
   }
-  throw wrong(`Cannot use --daemon ${text}: want a JSON object of sections`);
+  throw wrong(`Cannot use --${name} ${text}: want a JSON object of sections`);
 }
 
 function factor(text: string): number {

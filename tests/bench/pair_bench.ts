@@ -32,11 +32,12 @@ export interface PairOptions {
   readonly against: readonly string[];
   readonly folder: string;
   readonly daemon: Stage["daemon"];
+  readonly manager: Stage["manager"];
   readonly workload: (sizes: readonly number[]) => Promise<Workload>;
 }
 
 export async function runPair(
-  { sizes, rounds, against, folder, daemon, workload: make }: PairOptions,
+  { sizes, rounds, against, folder, daemon, manager, workload: make }: PairOptions,
 ): Promise<PairResult[]> {
   const links = [MANAGER, ORIGIN, SENDER, RECEIVER].map((name) => ({ name, up: 0, down: 0 }));
   await using network = await BenchNetwork.create({ hosts: links });
@@ -55,6 +56,7 @@ export async function runPair(
         folder: `${folder}/${size}-${round}-${name}`,
         verbose: false,
         daemon,
+        manager,
       });
       results.push(await inFolder(stage("lacewing", [SENDER, RECEIVER]), ownPair));
       for (const rival of rivals) {

@@ -59,6 +59,7 @@ export interface BenchContext {
   readonly keep: boolean;
   readonly verbose: boolean;
   readonly daemon: Stage["daemon"];
+  readonly manager: Stage["manager"];
   readonly workload: (sizes: readonly number[]) => Promise<Workload>;
   readonly signal: AbortSignal;
 }
@@ -104,6 +105,7 @@ export async function runScenario(
         folder,
         verbose: context.verbose,
         daemon: context.daemon,
+        manager: context.manager,
       };
       result.trials.push(await runTrial(contestant, scenario, { stage, source, rates }));
       if (!context.keep) await Deno.remove(folder, { recursive: true });

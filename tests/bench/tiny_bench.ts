@@ -34,10 +34,13 @@ export interface TinyOptions {
   readonly count: number;
   readonly folder: string;
   readonly daemon: Stage["daemon"];
+  readonly manager: Stage["manager"];
   readonly workload: (sizes: readonly number[]) => Promise<Workload>;
 }
 
-export async function runTiny({ peers, count, folder, daemon, workload: make }: TinyOptions): Promise<TinyResult[]> {
+export async function runTiny(
+  { peers, count, folder, daemon, manager, workload: make }: TinyOptions,
+): Promise<TinyResult[]> {
   const hosts = Array.from({ length: peers }, (_, index) => `p${index + 1}`);
   const each = WARM_UP_COUNT + count;
   // Two series of each size: one host alone, and all at once.
@@ -45,7 +48,17 @@ export async function runTiny({ peers, count, folder, daemon, workload: make }: 
   const links = [MANAGER, ORIGIN, ...hosts].map((name) => ({ name, up: 0, down: 0 }));
   await using network = await BenchNetwork.create({ hosts: links });
   await Deno.mkdir(folder);
-  const stage: Stage = { network, workload, hosts, seed: null, idcOf: () => "", folder, verbose: false, daemon };
+  const stage: Stage = {
+    network,
+    workload,
+    hosts,
+    seed: null,
+    idcOf: () => "",
+    folder,
+    verbose: false,
+    daemon,
+    manager,
+  };
   await using origin = await startOrigin(network, stage);
   await using swarm = new LacewingSwarm(stage, origin);
   await swarm.start();
