@@ -5,16 +5,17 @@
  * as podman do not come back after a cut. Once a byte was given, only wrong or
  * changed content, or an origin that stays away, ends the stream.
  *
- * Keeps: what is given of a whole content through the swarm was found right
- * before its last byte. Holds one buffer; the disk holds the rest.
+ * Keeps: what is given of a whole content was found right before its last
+ * byte, by whichever ways it came. Holds one buffer; the disk holds the rest.
  */
 import type { Clock } from "../core/clock.ts";
 import { LacewingError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { Source, SourceBody } from "../source/source.ts";
+import type { ByteRange } from "../core/piece.ts";
+import type { Source, SourceVersion } from "../source/source.ts";
 import type { StreamingRun, StreamingStarter, TaskRequest } from "../task/task.ts";
+import { DirectReader } from "./direct_reader.ts";
 import { type RangeAnswer, rangeAnswer } from "./range_request.ts";
-import { verifiedBody } from "./verified_body.ts";
 
 export interface ContentStreamDeps {
   readonly tasks: StreamingStarter;
@@ -25,7 +26,7 @@ export interface ContentStreamDeps {
 
 export type ContentSource = "local" | "peers" | "origin";
 
-/** Tries in a row without a byte; the first two go through the swarm. */
+/** Tries in a row without a byte; the first two go through the swarm. From then on the reader stays with the origin. */
 const TRIES_MAX = 5;
 const SWARM_TRIES = 2;
 const PAUSE_MS = 200;
@@ -35,7 +36,10 @@ const STALL_MS = 90_000;
 export class ContentStream implements AsyncDisposable {
   #run: StreamingRun | null = null;
   #answer: RangeAnswer | null = null;
+  #contentLength = 0;
+  #version: SourceVersion | undefined;
   #isDirect = false;
+  #direct: DirectReader | null = null;
   #tries = 0;
   #taskId: string | null = null;
 
@@ -66,8 +70,8 @@ export class ContentStream implements AsyncDisposable {
   async open(): Promise<RangeAnswer> {
     for (;;) {
       try {
-        const contentLength = await this.#contentLength();
-        return this.#answer = rangeAnswer(this.request.range, contentLength);
+        this.#contentLength = await this.#learnLength();
+        return this.#answer = rangeAnswer(this.request.range, this.#contentLength);
       } catch (error) {
         await this.#next(error, { isBegun: false });
       }
@@ -81,11 +85,9 @@ export class ContentStream implements AsyncDisposable {
     let done = 0;
     // An empty content is read, too: the run ends when its digest was found right.
     do {
+      const before = this.#direct?.position ?? 0;
       try {
-        const chunks = this.#isDirect
-          ? this.#readDirect(bytes.offset + done, bytes.length - done)
-          : this.#readRun(done);
-        for await (const chunk of chunks) {
+        for await (const chunk of this.#isDirect ? this.#readDirect(bytes, done) : this.#readRun(done)) {
           done += chunk.length;
           this.#tries = 0;
           yield chunk;
@@ -93,6 +95,7 @@ export class ContentStream implements AsyncDisposable {
         if (done >= bytes.length) return;
         throw new LacewingError("network", `Cannot go on: ${bytes.length - done} B are missing`);
       } catch (error) {
+        if ((this.#direct?.position ?? 0) > before) this.#tries = 0;
         await this.#next(error, { isBegun: done > 0 });
       }
     } while (done < bytes.length);
@@ -102,9 +105,16 @@ export class ContentStream implements AsyncDisposable {
     await this.#leaveRun();
   }
 
-  async #contentLength(): Promise<number> {
-    if (!this.#isDirect) return (await this.#inTime(this.#start().opened)).contentLength;
-    await using body = await this.#openDirect(0, 1);
+  async #learnLength(): Promise<number> {
+    if (!this.#isDirect) {
+      const { contentLength, version } = await this.#inTime(this.#start().opened);
+      this.#version = version;
+      return contentLength;
+    }
+    const { url, headers } = this.request;
+    await using body = await this.deps.source.open({ url, headers, range: { offset: 0, length: 1 } }, {
+      signal: this.signal,
+    });
     if (body.contentLength === null) {
       throw new LacewingError("source_failed", "Cannot tell the content's length: the origin does not say");
     }
@@ -133,27 +143,14 @@ export class ContentStream implements AsyncDisposable {
     }
   }
 
-  async *#readDirect(offset: number, length: number): AsyncGenerator<Uint8Array, void, void> {
-    if (length === 0) return;
-    await using body = await this.#openDirect(offset, length);
-    if (body.offset > offset) {
-      throw new LacewingError("source_failed", `Cannot go on: the origin's answer begins at byte ${body.offset}`);
-    }
-    const { digest } = this.request;
-    const isWhole = offset === 0 && body.contentLength === length;
-    const reader = isWhole && digest !== null ? verifiedBody(body, { digest, length }) : body;
-    let position = body.offset;
-    for (let bytes = await reader.read(); bytes !== null; bytes = await reader.read()) {
-      const wanted = bytes.subarray(Math.max(0, offset - position), Math.max(0, offset + length - position));
-      position += bytes.length;
-      if (wanted.length > 0) yield wanted;
-      if (position >= offset + length) return;
-    }
-  }
-
-  #openDirect(offset: number, length: number): Promise<SourceBody> {
-    const { url, headers } = this.request;
-    return this.deps.source.open({ url, headers, range: { offset, length } }, { signal: this.signal });
+  #readDirect(bytes: ByteRange, done: number): AsyncGenerator<Uint8Array, void, void> {
+    this.#direct ??= new DirectReader(this.deps.source, {
+      ...this.request,
+      contentLength: this.#contentLength,
+      bytes,
+      ...(this.#version === undefined ? {} : { expect: this.#version }),
+    }, done);
+    return this.#direct.read(bytes.offset + done, this.signal);
   }
 
   /** Goes over to the next way after a failure; throws what no other way would change. */
@@ -163,7 +160,7 @@ export class ContentStream implements AsyncDisposable {
     if (!(error instanceof LacewingError) || isFinal(error, isBegun)) throw error;
     this.#tries += 1;
     if (this.#tries >= TRIES_MAX) throw error;
-    this.#isDirect = this.#tries >= SWARM_TRIES;
+    this.#isDirect ||= this.#tries >= SWARM_TRIES;
     this.deps.log.info("a reader goes on by another way", { error, tries: this.#tries, direct: this.#isDirect });
     await this.deps.clock.sleep(PAUSE_MS * 2 ** (this.#tries - 1), this.signal);
   }

@@ -7,9 +7,10 @@ import { type Digest, digestInUrl, formatDigest } from "../core/digest.ts";
 import { LacewingError } from "../core/errors.ts";
 import { type ByteRange, piecesOf } from "../core/piece.ts";
 import { resolveRange } from "../core/range.ts";
+import { expectedVersion } from "./generation.ts";
 import type { PieceOrigin } from "./ledger.ts";
 import type { Session } from "./session.ts";
-import type { StreamingRun, TaskProgress, TaskRequest, TaskResult } from "./task.ts";
+import type { Opened, StreamingRun, TaskProgress, TaskRequest, TaskResult } from "./task.ts";
 
 const READ_LENGTH = 256 * 1024;
 /** How far ahead of a reader pieces are fetched first, in bytes. */
@@ -27,14 +28,14 @@ export interface RunDeps {
 
 export class Run implements StreamingRun {
   readonly finished: Promise<TaskResult>;
-  readonly opened: Promise<{ contentLength: number }>;
+  readonly opened: Promise<Opened>;
   readonly #settled = Promise.withResolvers<TaskResult>();
   readonly #listeners = new Set<() => void>();
   readonly #ended = new AbortController();
   readonly #parents = new Map<string, number>();
   #session: Session | null = null;
   readonly #attached = Promise.withResolvers<Session>();
-  readonly #opened = Promise.withResolvers<{ contentLength: number }>();
+  readonly #opened = Promise.withResolvers<Opened>();
   #range: ByteRange | null = null;
   #remaining = 0;
   #fromLocal = 0;
@@ -91,7 +92,11 @@ export class Run implements StreamingRun {
         new LacewingError("content_changed", "Cannot go on: the content changed at the origin while it was handed out"),
       );
     }
-    this.#opened.resolve({ contentLength: session.layout.contentLength });
+    const version = expectedVersion(this.request.url, session.meta);
+    this.#opened.resolve({
+      contentLength: session.layout.contentLength,
+      ...(version === undefined ? {} : { version }),
+    });
     try {
       this.#begin(session);
     } catch (error) {

@@ -5,6 +5,7 @@
 import type { Digest } from "../core/digest.ts";
 import type { RangeSpec } from "../core/range.ts";
 import type { DownloadStats } from "../core/wire/ipc.ts";
+import type { SourceVersion } from "../source/source.ts";
 
 /** What is asked for. */
 export interface TaskRequest {
@@ -46,10 +47,18 @@ export interface TaskRun extends AsyncDisposable {
   read(): AsyncIterable<Uint8Array>;
 }
 
+export interface Opened {
+  readonly contentLength: number;
+  readonly version?: SourceVersion;
+}
+
 /** A run whose bytes can be read from any place on, with the content's length known before: what a proxy answers from. */
 export interface StreamingRun extends TaskRun {
-  /** Resolves as soon as the whole content's length is known, whatever part is asked for; rejects as `finished` does. */
-  readonly opened: Promise<{ readonly contentLength: number }>;
+  /**
+   * Resolves as soon as the whole content's length is known, whatever part is asked for; rejects as `finished` does.
+   * The version is what further reads of the origin must find, where it marks one.
+   */
+  readonly opened: Promise<Opened>;
   /** As `TaskRun.read`. @param from bytes of the part asked for to pass over */
   read(options?: { from?: number }): AsyncIterable<Uint8Array>;
 }

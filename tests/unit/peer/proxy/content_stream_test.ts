@@ -133,6 +133,32 @@ Deno.test("a swarm that never works leaves the origin, and then the digest is st
   assert(given < 2 * PIECE);
 });
 
+Deno.test("who was half-way through the swarm gets the right rest from the origin, or none of its end", async () => {
+  await using made = bench(4 * PIECE + 9);
+  const digest = parseDigest(`sha256:${sha256Hex(made.source.bytes)}`);
+  const broken = (): StreamingStarter => {
+    const ways = [2 * PIECE, 0].map((after) => failing(made, { after, code: "unavailable", times: 99 }));
+    return { start: (request, options) => (ways.length > 1 ? ways.shift() : ways[0])!.start(request, options) };
+  };
+  await using stream = streamOf({ source: made.source, tasks: broken() }, { digest });
+  await stream.open();
+  assertEquals([await readAll(stream), stream.source], [made.source.bytes, "origin"]);
+  const right = made.source.bytes;
+  await using other = streamOf({ source: made.source, tasks: broken() }, { digest });
+  await other.open();
+  let given = 0;
+  const error = await assertRejects(async () => {
+    for await (const part of other.read()) {
+      given += part.length;
+      if (given < 2 * PIECE) continue;
+      // From now on the origin has other bytes of the same length.
+      made.source.bytes = right.slice();
+      made.source.bytes[right.length - 5]! ^= 1;
+    }
+  }, LacewingError);
+  assertEquals([error.code, given < right.length], ["digest_mismatch", true]);
+});
+
 Deno.test("an origin that stays away ends the stream after a bound of tries", async () => {
   await using made = bench(PIECE);
   made.source.failures = Array.from({ length: 50 }, () => new LacewingError("network", "away"));
