@@ -3,6 +3,7 @@
  * Help, completions, man pages and Markdown are made from it.
  */
 import { type CommandName, COMMANDS } from "./options.ts";
+import { RUNTIMES } from "./setup/plan.ts";
 
 export interface CommandSpec {
   readonly summary: string;
@@ -76,6 +77,22 @@ export const COMMAND_TABLE: Record<CommandName, CommandSpec> = {
     ],
     examples: [["Of another folder", "LACEWING_PLUGIN_DIR=~/plugins lacewing plugin"]],
     words: null,
+  },
+  setup: {
+    summary: "Make a container runtime of this machine pull through the daemon.",
+    usage: [`setup ${RUNTIMES.join("|")} [--registry HOST]...`, "setup RUNTIME --dry-run|--remove"],
+    details: [
+      "Writes the runtime's own configuration: containerd's certs.d, dockerd's daemon.json, a drop-in of " +
+      "registries.conf for podman, skopeo, buildah and CRI-O. What stands in a file already stays; a copy of it is kept " +
+      "as FILE.lacewing-backup. A second run changes nothing.",
+    ],
+    examples: [
+      ["Every registry, for containerd", "lacewing setup containerd"],
+      ["What would be written for podman", "lacewing setup podman --registry registry.example.com --dry-run"],
+      ["Docker Hub, for dockerd", "lacewing setup docker"],
+      ["Back to how it was", "lacewing setup containerd --remove"],
+    ],
+    words: RUNTIMES,
   },
   version: {
     summary: "Show the version.",

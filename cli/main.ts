@@ -50,6 +50,8 @@ async function run(parsed: ParsedCommand, context: CommandContext): Promise<void
       return await (await import("./commands/doc.ts")).writeDocuments(parsed, context);
     case "plugin":
       return await (await import("./commands/plugin.ts")).listSources(parsed, context);
+    case "setup":
+      return await (await import("./commands/setup.ts")).setUp(parsed, context);
     case "version":
       return await (await import("./commands/version.ts")).showVersion(parsed);
     default:

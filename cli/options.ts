@@ -6,14 +6,24 @@
  * the help, and refused; it is never read and ignored.
  */
 
-export const COMMANDS = ["download", "completion", "daemon", "doc", "help", "plugin", "version"] as const;
+import { SETUP_OPTIONS } from "./setup/options.ts";
+
+export const COMMANDS = ["download", "completion", "daemon", "doc", "help", "plugin", "setup", "version"] as const;
 /** `download` is what happens without a command's name. */
 export type CommandName = (typeof COMMANDS)[number];
 
 /** How the text of a value is read and completed. */
 export type OptionType = "bool" | "string" | "list" | "integer" | "size" | "duration" | "file" | "folder" | "url";
 
-export type OptionGroup = "Output" | "Request" | "Swarm" | "Recursive download" | "Daemon" | "Logs" | "General";
+export type OptionGroup =
+  | "Output"
+  | "Request"
+  | "Swarm"
+  | "Recursive download"
+  | "Runtime"
+  | "Daemon"
+  | "Logs"
+  | "General";
 
 export interface OptionSpec {
   /** Long name without dashes. */
@@ -233,6 +243,7 @@ export const OPTIONS: readonly OptionSpec[] = [
     available: CLIENT,
     needs: ["recursive"],
   },
+  ...SETUP_OPTIONS,
   {
     name: "daemon-sock",
     type: "file",
@@ -240,7 +251,7 @@ export const OPTIONS: readonly OptionSpec[] = [
     default: Deno.build.os === "darwin" ? "/tmp/daemon.sock" : "/var/run/daemon.sock",
     meaning: "Socket of the daemon. Where the default cannot be written, daemon.sock in $XDG_RUNTIME_DIR/lacewing.",
     group: "Daemon",
-    commands: BOTH,
+    commands: [...BOTH, "setup"],
   },
   {
     name: "config",

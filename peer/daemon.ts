@@ -9,6 +9,7 @@ import type { Logger } from "./core/log.ts";
 import { RateLimiter } from "./core/rate_limit.ts";
 import type { Tracer } from "./core/telemetry.ts";
 import { VERSION } from "./core/version.ts";
+import type { ProxyFacts } from "./core/wire/ipc.ts";
 import { type HostFacts, SCHEDULER_PATH } from "./core/wire/scheduler.ts";
 import { type DaemonConfig, fixedSchedulerUrls } from "./config.ts";
 import { startHealthServer } from "./health.ts";
@@ -17,7 +18,7 @@ import { startIpcServer } from "./ipc/server.ts";
 import type { Limits } from "./reload.ts";
 import { Orders } from "./scheduler_client/orders.ts";
 import { SchedulerSet } from "./scheduler_client/scheduler_set.ts";
-import { startProxy } from "./proxy/proxy.ts";
+import { type Proxy, startProxy } from "./proxy/proxy.ts";
 import { mirrorCertificates, proxySettings, withUnverified } from "./proxy/proxy_settings.ts";
 import type { HttpSourceConfig, HttpSourceOptions } from "./source/http_source.ts";
 import type { Source } from "./source/source.ts";
@@ -166,6 +167,7 @@ export async function startPeer(options: PeerOptions): Promise<RunningPeer> {
         tasks: tasks.activeCount,
         schedulers: swarm?.upCount ?? 0,
         pid: Deno.pid,
+        proxy: proxyFacts(config, proxy),
       }),
       log: log.room("ipc"),
       dataDir,
@@ -219,6 +221,21 @@ export async function startPeer(options: PeerOptions): Promise<RunningPeer> {
       uploadLimiter.setRate(upload);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** What `status` says of the proxy; null where it is off. */
+function proxyFacts(config: DaemonConfig, proxy: Proxy | null): ProxyFacts | null {
+  if (config.proxy === undefined || proxy === null) return null;
+  const { registryMirror: { url, dynamic, registries }, basicAuth } = config.proxy;
+  const shown = new URL(url);
+  [shown.username, shown.password] = ["", ""];
+  return {
+    address: proxy.address,
+    url: shown.href,
+    dynamic,
+    registries: registries.map(({ host }) => host),
+    password: basicAuth.username !== "" || basicAuth.password !== "",
   };
 }
 

@@ -60,6 +60,20 @@ export const downloadStats = z.object({
   last_modified: z.string().max(128).optional(),
 });
 
+/** What the daemon's proxy is, for who sets up a runtime. */
+export const proxyFacts = z.object({
+  /** `HOST:PORT` that it listens on. */
+  address: z.string().max(80),
+  /** The registry of requests that name none. */
+  url: z.string().max(4096),
+  /** Whether a request may name another one. */
+  dynamic: z.boolean(),
+  /** Hosts of registries that are configured besides. */
+  registries: z.array(z.string().max(256)).max(1000),
+  /** Whether it wants a name and a password. */
+  password: z.boolean(),
+});
+
 /** Daemon → client. A change here goes into `ipc_reply.ts`, too. */
 export const ipcReply = z.discriminatedUnion("type", [
   /** `data_dir`: the folder that the daemon's files are in, for who wants to link them. */
@@ -84,12 +98,15 @@ export const ipcReply = z.discriminatedUnion("type", [
     tasks: count,
     schedulers: count,
     pid: count,
+    /** Null: it is off. */
+    proxy: proxyFacts.nullable().optional(),
   }),
   z.object({ type: z.literal("error"), error: wireError }),
 ]);
 
 export type DownloadRequest = z.output<typeof downloadRequest>;
 export type DownloadRequestInput = z.input<typeof downloadRequest>;
+export type ProxyFacts = z.output<typeof proxyFacts>;
 export type DownloadStats = z.output<typeof downloadStats>;
 export type IpcRequest = z.output<typeof ipcRequest>;
 export type IpcReply = z.output<typeof ipcReply>;

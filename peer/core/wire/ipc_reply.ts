@@ -27,6 +27,7 @@ const test = (isFit: (value: unknown) => boolean): Read => (value, path) => {
 const count = test((value) => Number.isSafeInteger(value) && (value as number) >= 0);
 const text = (lengthMax: number) => test((value) => typeof value === "string" && value.length <= lengthMax);
 const nullable = (read: Read): Read => (value, path) => value === null ? null : read(value, path);
+const flag = test((value) => typeof value === "boolean");
 const optional = (read: Read): Read => (value, path) => value === undefined ? undefined : read(value, path);
 const object = (shape: Shape): Read => (value, path) => pick(shape, value, path);
 
@@ -34,11 +35,11 @@ const hostBytes: Read = (value, path) => {
   if (!Array.isArray(value) || value.length !== 2) throw new Unfit(path);
   return [text(256)(value[0], path), count(value[1], path)];
 };
-const parents: Read = (value, path) => {
-  if (value === undefined) return [];
-  if (!Array.isArray(value) || value.length > 1000) throw new Unfit(path);
-  return value.map((item) => hostBytes(item, path));
+const list = (read: Read, lengthMax: number): Read => (value, path) => {
+  if (!Array.isArray(value) || value.length > lengthMax) throw new Unfit(path);
+  return value.map((item) => read(item, path));
 };
+const parents: Read = (value, path) => value === undefined ? [] : list(hostBytes, 1000)(value, path);
 
 const stats: Shape = {
   task_id: text(64),
@@ -54,6 +55,14 @@ const stats: Shape = {
   last_modified: optional(text(128)),
 };
 
+const proxy: Shape = {
+  address: text(80),
+  url: text(4096),
+  dynamic: flag,
+  registries: list(text(256), 1000),
+  password: flag,
+};
+
 const SHAPES: Readonly<Record<IpcReply["type"], Shape>> = {
   accepted: { task_id: text(64), data_dir: optional(text(4096)) },
   progress: {
@@ -66,7 +75,14 @@ const SHAPES: Readonly<Record<IpcReply["type"], Shape>> = {
   },
   data: { length: count },
   done: { path: nullable(text(4096)), stats: object(stats) },
-  status: { version: text(64), host_id: text(64), tasks: count, schedulers: count, pid: count },
+  status: {
+    version: text(64),
+    host_id: text(64),
+    tasks: count,
+    schedulers: count,
+    pid: count,
+    proxy: optional(nullable(object(proxy))),
+  },
   error: { error: object({ code: text(64), message: text(4000) }) },
 };
 

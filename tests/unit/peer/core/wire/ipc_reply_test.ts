@@ -18,12 +18,13 @@ const STATS = {
   parents: [["host", 2]],
   last_modified: "Mon, 01 Jan 2024 00:00:00 GMT",
 };
+const PROXY = { address: "127.0.0.1:65001", url: "https://r", dynamic: true, registries: ["r:5000"], password: false };
 const MESSAGES: Message[] = [
   { type: "accepted", task_id: "t", data_dir: "/d" },
   { type: "progress", total: 10, done: 1, from_local: 0, from_peers: 1, from_source: 0, peers: 1 },
   { type: "data", length: 5 },
   { type: "done", path: "/d/f", stats: STATS },
-  { type: "status", version: "1", host_id: "h", tasks: 0, schedulers: 1, pid: 2 },
+  { type: "status", version: "1", host_id: "h", tasks: 0, schedulers: 1, pid: 2, proxy: PROXY },
   { type: "error", error: { code: "network", message: "no" } },
 ];
 const VALUES: unknown[] = [

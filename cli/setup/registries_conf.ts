@@ -1,0 +1,151 @@
+/**
+ * Plans the drop-in of registries.conf that podman, skopeo, buildah and CRI-O
+ * read. They do not tell a mirror which registry they mean, so its name stands
+ * in the mirror's location, and every registry needs an entry.
+ *
+ * Keeps: a later file replaces a registry's whole entry of an earlier one, so
+ * what the user says of a registry elsewhere is repeated in ours.
+ */
+import { LacewingError } from "../../peer/core/errors.ts";
+import { blocksOf, dropBlocks, outsideOf, putBlock } from "./marked_block.ts";
+import {
+  type ConfigFiles,
+  type FileChange,
+  isSameButNewline,
+  type Registry,
+  restored,
+  type SetupOrder,
+  type SetupPlan,
+} from "./plan.ts";
+import { DOCKER_HUB, knownTo, serves, theOne } from "./registries.ts";
+import { readToml, type Table, tablesIn, textIn } from "./toml.ts";
+
+const MAIN = "/etc/containers/registries.conf";
+const FOLDER = "/etc/containers/registries.conf.d";
+const PATH = `${FOLDER}/lacewing.conf`;
+
+/** A registry's entry in somebody's file. */
+export interface Entry {
+  readonly path: string;
+  readonly table: Table;
+}
+
+/** @throws {LacewingError} `config_invalid`, `conflict`, `policy` */
+export async function planRegistriesConf(order: SetupOrder, files: ConfigFiles): Promise<SetupPlan> {
+  const before = await files.read(PATH);
+  const change = { path: PATH, before, keepsBackup: before !== null && blocksOf(before).length === 0 };
+  if (order.remove) {
+    const names = order.registries.map(({ host }) => host);
+    const after = dropBlocks(before ?? "", (name) => names.length === 0 || names.includes(name));
+    const text = after.trim() === ""
+      ? null
+      : await restored({ path: PATH, text: after, isSame: isSameButNewline }, files);
+    const changes: FileChange[] = before === null || after === before ? [] : [{ ...change, after: text }];
+    return { changes, notes: changes.length === 0 ? [] : reloadNotes(order) };
+  }
+  if (before !== null) readToml(before, files.pathOf(PATH));
+  const registries = wantedBy(order);
+  for (const registry of registries) serves(order, registry);
+  const entries = await readEntries(files);
+  const notes: string[] = [];
+  let after = before ?? "";
+  for (const registry of registries) {
+    const theirs = entries.filter(({ table }) => prefixOf(table) === registry.host).at(-1) ?? null;
+    const location = locationFor(registry, order);
+    if (theirs !== null && hasMirror(theirs.table, location)) {
+      notes.push(`${theirs.path} has the mirror for ${registry.host} already`);
+      continue;
+    }
+    if (theirs !== null) notes.push(takeOver(theirs, registry));
+    after = putBlock(after, { name: registry.host, body: renderEntry(registry, { location, theirs, order }) });
+  }
+  readToml(after, files.pathOf(PATH));
+  if (order.registries.length === 0) {
+    notes.push(
+      `registries are mirrored by their names: ${
+        registries.map(({ host }) => host).join(", ")
+      }; others need --registry`,
+    );
+  }
+  const isNothing = before === null && after === "";
+  return { changes: isNothing ? [] : [{ ...change, after }], notes: [...notes, ...reloadNotes(order)] };
+}
+
+/** One `[[registry]]` with our mirror before all others. */
+export function renderEntry(
+  registry: Registry,
+  { location, theirs, order }: { location: string; theirs: Entry | null; order: SetupOrder },
+): string {
+  const { mirror: mirrors, prefix: _, location: ownLocation, ...settings } = theirs?.table ?? {};
+  const place = typeof ownLocation === "string" ? ownLocation : registry.host;
+  const ours = { location, ...(order.mirror.protocol === "http:" ? { insecure: true } : {}) };
+  return [
+    "[[registry]]",
+    `prefix = ${toml(registry.host)}`,
+    `location = ${toml(place)}`,
+    ...lines({ ...(registry.isPlain ? { insecure: true } : {}), ...settings }),
+    ...[ours, ...tablesIn(mirrors)].flatMap((one) => ["[[registry.mirror]]", ...lines(one)]),
+  ].join("\n");
+}
+
+function wantedBy(order: SetupOrder): readonly Registry[] {
+  if (order.registries.length > 0) return order.registries;
+  const fixed = theOne(order);
+  if (fixed !== null) return [fixed];
+  return order.proxy === null ? [DOCKER_HUB] : knownTo(order.proxy);
+}
+
+/** A daemon that serves one registry alone does not look for a name in the path. */
+function locationFor({ host }: Registry, order: SetupOrder): string {
+  return theOne(order) === null ? `${order.mirror.host}/${host}` : order.mirror.host;
+}
+
+/** Every entry outside of our blocks, in the order in which the files count. */
+async function readEntries(files: ConfigFiles): Promise<Entry[]> {
+  const names = (await files.list(FOLDER)).filter((name) => name.endsWith(".conf")).sort();
+  const entries: Entry[] = [];
+  for (const path of [MAIN, ...names.map((name) => `${FOLDER}/${name}`)]) {
+    const text = await files.read(path);
+    if (text === null) continue;
+    const table = readToml(path === PATH ? outsideOf(text) : text, files.pathOf(path));
+    entries.push(...tablesIn(table.registry).map((one) => ({ path, table: one })));
+  }
+  return entries;
+}
+
+/** @throws {LacewingError} `conflict` where our entry would not count */
+function takeOver({ path }: Entry, { host }: Registry): string {
+  if (path !== PATH && (path === MAIN || path < PATH)) {
+    return `what ${path} says of ${host} is repeated in ${PATH}, whose entry replaces it`;
+  }
+  const reason = path === PATH ? "there is an entry by hand" : "that file comes after ours and would replace it";
+  throw new LacewingError(
+    "conflict",
+    `Cannot set up ${host} beside ${path}: ${reason}; remove its [[registry]] of ${host}, or add the mirror there`,
+  );
+}
+
+function prefixOf(table: Table): string | null {
+  return textIn(table, "prefix") ?? textIn(table, "location");
+}
+
+function hasMirror(table: Table, location: string): boolean {
+  return tablesIn(table.mirror).some((mirror) => mirror.location === location);
+}
+
+/** Keys with texts, numbers and booleans; there are no others in a registry. */
+function lines(table: Table): string[] {
+  return Object.entries(table).filter(([, value]) => ["string", "boolean", "number"].includes(typeof value))
+    .map(([key, value]) => `${key} = ${toml(value)}`);
+}
+
+/** A TOML string is a JSON string as long as it holds no control characters beyond those that JSON escapes. */
+function toml(value: unknown): string {
+  return JSON.stringify(value);
+}
+
+function reloadNotes({ runtime }: SetupOrder): string[] {
+  return runtime === "crio"
+    ? ["CRI-O reads it again after systemctl reload crio; podman, skopeo and buildah read the same file"]
+    : ["skopeo, buildah and CRI-O read the same file; CRI-O after systemctl reload crio"];
+}
