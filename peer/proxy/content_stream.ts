@@ -8,12 +8,13 @@
  * Keeps: what is given of a whole content was found right before its last
  * byte, by whichever ways it came. Holds one buffer; the disk holds the rest.
  */
-import type { Clock } from "../core/clock.ts";
+import { type Clock, systemClock } from "../core/clock.ts";
 import { LacewingError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { ByteRange } from "../core/piece.ts";
 import type { Source, SourceVersion } from "../source/source.ts";
 import type { StreamingRun, StreamingStarter, TaskRequest } from "../task/task.ts";
+import { Watchdog } from "../transfer/watchdog.ts";
 import { DirectReader } from "./direct_reader.ts";
 import { type RangeAnswer, rangeAnswer } from "./range_request.ts";
 
@@ -42,13 +43,18 @@ export class ContentStream implements AsyncDisposable {
   #direct: DirectReader | null = null;
   #tries = 0;
   #taskId: string | null = null;
+  readonly #watchdog: Watchdog;
+  #onStall: (error: LacewingError) => void = () => {};
 
   /** @param request its range is the one that the reader asked for */
   constructor(
     private readonly deps: ContentStreamDeps,
     private readonly request: TaskRequest,
     private readonly signal: AbortSignal,
-  ) {}
+  ) {
+    const text = `Cannot go on: the swarm gave nothing for ${STALL_MS / 1000} s`;
+    this.#watchdog = new Watchdog(systemClock, () => this.#onStall(new LacewingError("timeout", text)));
+  }
 
   /** Null where the swarm was not reached at all. */
   get taskId(): string | null {
@@ -102,6 +108,7 @@ export class ContentStream implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#watchdog[Symbol.dispose]();
     await this.#leaveRun();
   }
 
@@ -130,7 +137,7 @@ export class ContentStream implements AsyncDisposable {
 
   /** After a failed try the run begins at its range again: what was given already is passed over. */
   async *#readRun(from: number): AsyncGenerator<Uint8Array, void, void> {
-    const chunks = this.#start().read({ from })[Symbol.asyncIterator]();
+    const chunks = this.#start().read({ from, reuse: true })[Symbol.asyncIterator]();
     try {
       for (;;) {
         const { value, done } = await this.#inTime(chunks.next());
@@ -172,13 +179,13 @@ export class ContentStream implements AsyncDisposable {
   }
 
   async #inTime<T>(work: Promise<T>): Promise<T> {
-    const { promise, reject } = Promise.withResolvers<never>();
-    const text = `Cannot go on: the swarm gave nothing for ${STALL_MS / 1000} s`;
-    const timer = setTimeout(() => reject(new LacewingError("timeout", text)), STALL_MS);
+    const stalled = Promise.withResolvers<never>();
+    this.#onStall = stalled.reject;
+    this.#watchdog.arm(STALL_MS);
     try {
-      return await Promise.race([work, promise]);
+      return await Promise.race([work, stalled.promise]);
     } finally {
-      clearTimeout(timer);
+      this.#watchdog.disarm();
     }
   }
 }

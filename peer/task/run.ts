@@ -127,7 +127,7 @@ export class Run implements StreamingRun {
     this.#settled.reject(reason);
   }
 
-  async *read({ from = 0 }: { from?: number } = {}): AsyncIterable<Uint8Array> {
+  async *read({ from = 0, reuse = false }: { from?: number; reuse?: boolean } = {}): AsyncIterable<Uint8Array> {
     const session = await this.#attached.promise;
     this.#handedOut = true;
     const range = this.#range;
@@ -138,7 +138,7 @@ export class Run implements StreamingRun {
     const end = range.offset + range.length;
     while (offset < end) {
       const number = Math.floor(offset / pieceLength);
-      session.setWindow(number, Math.max(1, Math.ceil(READ_AHEAD_LENGTH / pieceLength)));
+      if (!session.isComplete) session.setWindow(number, Math.max(1, Math.ceil(READ_AHEAD_LENGTH / pieceLength)));
       await session.pieceHeld(number, this.#ended.signal);
       const until = Math.min((number + 1) * pieceLength, end);
       const read = await session.store.read(buffer.subarray(0, Math.min(buffer.length, until - offset)), offset);
@@ -148,7 +148,7 @@ export class Run implements StreamingRun {
       offset += read;
       // The last bytes are given only after the digest was found right.
       if (offset === end) await this.finished;
-      yield buffer.slice(0, read);
+      yield reuse ? buffer.subarray(0, read) : buffer.slice(0, read);
     }
     await this.finished;
   }
