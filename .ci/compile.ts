@@ -8,6 +8,7 @@
  *
  * `deno task compile [--bundle] [--out DIR] [--target TRIPLE]`; `--bundle` leaves bundles on purpose.
  */
+import { toAscii } from "./ascii.ts";
 import { denoFlags, mapInUse, projectRoot } from "./deno.ts";
 import { loadBuiltinsLate } from "./lazy_builtins.ts";
 
@@ -84,7 +85,7 @@ async function bundle({ entry, permissions }: Executable, root: string, path: st
   const { success, stderr } = await deno([...flags, `${root}/${entry}`], root);
   if (!success) throw new Error(`Cannot bundle ${entry}:\n${stderr}`);
   const head = shebang(permissions, await unstableFlags(root));
-  await Deno.writeTextFile(path, head + loadBuiltinsLate(await Deno.readTextFile(path)), { mode: 0o755 });
+  await Deno.writeTextFile(path, head + toAscii(loadBuiltinsLate(await Deno.readTextFile(path))), { mode: 0o755 });
   await Deno.chmod(path, 0o755);
 }
 

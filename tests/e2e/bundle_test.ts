@@ -88,6 +88,7 @@ Deno.test("bundles run on their own: manager, peer and client, and a client that
   await test.step("the client waits for none of node's modules at its start", async () => {
     const text = await Deno.readTextFile(bundles.path("dist/lacewing"));
     assertEquals(text.match(/^import .* from "node:.*$/mg) ?? [], []);
+    assertEquals(text.match(/[\u0080-\uffff]/g) ?? [], [], "V8 holds the whole in two bytes a character");
   });
 
   await test.step("each tells its version and its help", async () => {
