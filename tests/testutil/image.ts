@@ -92,6 +92,16 @@ export function makeImage({ scale = 1, seed = 1, format = "oci" }: ImageOptions 
   ], types);
 }
 
+/** An image of this machine's platform alone: each file is a layer of its own, `command` is what a container runs. */
+export function imageOfFiles(
+  files: readonly { path: string; content: Uint8Array }[],
+  command: readonly string[],
+): TestImage {
+  const architecture = Deno.build.arch === "aarch64" ? "arm64" : "amd64";
+  const layers = files.map(({ path, content }) => buildLayer(path, content, OCI_TYPES));
+  return assemble([buildPlatform({ os: "linux", architecture }, layers, OCI_TYPES, command)], OCI_TYPES);
+}
+
 /** A blob of JSON, such as a manifest of a test's own. */
 export function jsonBlob(value: unknown, mediaType: string): TestBlob {
   return toBlob(new TextEncoder().encode(JSON.stringify(value)), mediaType);
@@ -139,11 +149,12 @@ function buildPlatform(
   platform: { os: string; architecture: string; variant?: string },
   layers: readonly BuiltLayer[],
   types: Types,
+  command: readonly string[] = ["/app/run.bin"],
 ): PlatformImage & { descriptor: Record<string, unknown> } {
   const config = jsonBlob({
     created: "2024-01-01T00:00:00Z",
     ...platform,
-    config: { Cmd: ["/app/run.bin"] },
+    config: { Cmd: command },
     rootfs: { type: "layers", diff_ids: layers.map(({ diffId }) => diffId) },
     history: layers.map(() => ({ created: "2024-01-01T00:00:00Z", created_by: "test" })),
   }, types.config);

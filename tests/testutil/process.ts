@@ -15,6 +15,13 @@ export interface SpawnOptions {
   config?: Record<string, unknown>;
   /** Default: a temporary folder, removed at the end. */
   workHome?: string;
+  /** Command line that runs another one elsewhere: `nsenter …`. Default: none, it runs here. */
+  within?: readonly string[];
+}
+
+export interface ManagerOptions extends SpawnOptions {
+  /** `HOST:PORT`; default: a free port of loopback. */
+  listen?: string;
 }
 
 export interface DaemonOptions extends SpawnOptions {
@@ -43,8 +50,8 @@ export function runClient(
   return runToEnd([...denoRun("cli/main.ts"), ...args], options);
 }
 
-/** Starts a manager on a free port of loopback, and waits until it serves. */
-export async function spawnManager(options: SpawnOptions = {}): Promise<ManagerProcess> {
+/** Starts a manager, and waits until it serves. */
+export async function spawnManager(options: ManagerOptions = {}): Promise<ManagerProcess> {
   const manager = new ManagerProcess(options);
   await manager.start();
   return manager;
@@ -76,8 +83,9 @@ abstract class ServerProcess implements AsyncDisposable {
   /** Starts the process and waits for its `ready` line; rejects with its output if it ends before. */
   async start(): Promise<void> {
     const { entry, args } = this.command();
-    const env = this.options.env ?? {};
-    this.child = new Child([...denoRun(entry), ...args, ...(this.options.args ?? [])], { env });
+    const { env = {}, within = [] } = this.options;
+    const words = [...within, Deno.execPath(), ...denoRun(entry), ...args, ...(this.options.args ?? [])];
+    this.child = new Child(words.slice(1), { command: words[0]!, env });
     try {
       const line = await this.child.line((text) => text.startsWith("ready "));
       this.ready = JSON.parse(line.slice("ready ".length));
@@ -154,7 +162,12 @@ abstract class ServerProcess implements AsyncDisposable {
 }
 
 export class ManagerProcess extends ServerProcess {
-  #listen = "127.0.0.1:0";
+  #listen: string;
+
+  constructor(options: ManagerOptions) {
+    super(options);
+    this.#listen = options.listen ?? "127.0.0.1:0";
+  }
 
   /** Base URL of its API; the same after a restart. */
   get http(): string {

@@ -16,6 +16,8 @@ export interface RegistryOptions {
   auth?: "plain" | "htpasswd" | "token";
   /** https with a certificate of an own authority, for `localhost` and `127.0.0.1`. */
   tls?: boolean;
+  /** Where it listens, when not on loopback, and the command line that runs others there: `nsenter …`. */
+  place?: { readonly address: string; readonly within: readonly string[] };
   /** For `auth: "token"`. */
   token?: Omit<TokenServerOptions, "certificates">;
 }
@@ -23,6 +25,15 @@ export interface RegistryOptions {
 /** `user:pass` by `htpasswd -B`, so that the tests need no htpasswd. */
 const HTPASSWD = "user:$2y$05$HEL41Eo25zg0G/8GjrWuKecETJSuFSIHbBplouEx84/q8n1Nq7wLe\n";
 const START_ATTEMPTS = 3;
+
+/** What it answered to one GET of a blob. */
+export interface BlobRead {
+  readonly digest: string;
+  readonly status: number;
+  /** Of the body. */
+  readonly bytes: number;
+  readonly userAgent: string;
+}
 
 /** Whether all of these programs are on the PATH. */
 export function hasTools(names: readonly string[]): boolean {
@@ -69,9 +80,9 @@ export class TestRegistry implements AsyncDisposable {
 
   constructor(private readonly folder: string, private readonly parts: Parts) {}
 
-  /** `127.0.0.1:PORT`, or `localhost:PORT` with TLS. */
+  /** `127.0.0.1:PORT`, or `localhost:PORT` with TLS; in another place its address. */
   get host(): string {
-    return `${this.parts.tls ? "localhost" : "127.0.0.1"}:${this.#port}`;
+    return `${this.parts.tls && this.parts.place === undefined ? "localhost" : this.#address}:${this.#port}`;
   }
 
   get url(): string {
@@ -97,6 +108,23 @@ export class TestRegistry implements AsyncDisposable {
     return this.#lines.filter((line) => / "(?:GET|HEAD|PUT|POST|PATCH|DELETE) \S+ HTTP\//.test(line));
   }
 
+  /**
+   * What it answered to GETs of blobs: the lines of its access log since the first start, all of them that were
+   * written before this call.
+   */
+  async blobReads(): Promise<BlobRead[]> {
+    const mark = `/v2/?mark=${crypto.randomUUID()}`;
+    if (this.parts.tls) await this.#tlsGet(mark);
+    else if (!await this.#isAnswered(mark, this.#port)) throw new Error("the registry does not answer");
+    while (!this.#lines.some((line) => line.includes(mark))) await new Promise((resolve) => setTimeout(resolve, 10));
+    return this.accessLog().flatMap((line) => {
+      const match = / "GET \S+\/blobs\/(sha256:\w+)\S* HTTP\/1\.1" (\d+) (\d+) ".*?" "(.*?)"/.exec(line);
+      if (match === null) return [];
+      const [, digest = "", status, bytes, userAgent = ""] = match;
+      return [{ digest, status: Number(status), bytes: Number(bytes), userAgent }];
+    });
+  }
+
   /** Everything it wrote. */
   log(): string {
     return this.#lines.join("\n");
@@ -106,11 +134,12 @@ export class TestRegistry implements AsyncDisposable {
   async start(): Promise<void> {
     for (let attempt = 1;; attempt++) {
       if (this.#process !== null) throw new Error("the registry runs already");
-      const port = this.#port === 0 ? freePort() : this.#port;
+      const port = this.#port === 0 ? this.#freePort() : this.#port;
       const from = this.#lines.length;
       const config = await this.#writeConfig(port);
-      const process = new Deno.Command("docker-registry", {
-        args: ["serve", config],
+      const [command = "", ...args] = [...this.#within, "docker-registry", "serve", config];
+      const process = new Deno.Command(command, {
+        args,
         stdin: "null",
         stdout: "piped",
         stderr: "piped",
@@ -130,7 +159,7 @@ export class TestRegistry implements AsyncDisposable {
         );
       const isUp = await listening.promise;
       this.#port = port;
-      if (isUp && await accepts(port)) return;
+      if (isUp && await this.#accepts(port)) return;
       await this.stop();
       if (attempt >= START_ATTEMPTS) {
         throw new Error(`docker-registry did not start:\n${this.#lines.slice(from).join("\n")}`);
@@ -169,13 +198,48 @@ export class TestRegistry implements AsyncDisposable {
     await Deno.remove(this.folder, { recursive: true });
   }
 
+  get #address(): string {
+    return this.parts.place?.address ?? "127.0.0.1";
+  }
+
+  get #within(): readonly string[] {
+    return this.parts.place?.within ?? [];
+  }
+
+  /** In a place of its own nobody else has ports. */
+  #freePort(): number {
+    return this.parts.place === undefined ? freePort() : 5000;
+  }
+
+  /** The log line comes just before the listener: asks until the connection is taken. */
+  async #accepts(port: number): Promise<boolean> {
+    for (let attempt = 0; attempt < 100; attempt++) {
+      if (await this.#isAnswered("/v2/", port)) return true;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    return false;
+  }
+
+  /** One GET where the registry is; whatever it says is an answer, with TLS what it says to plain text. */
+  async #isAnswered(path: string, port: number): Promise<boolean> {
+    const script = `exec 3<>/dev/tcp/$0/$1 && printf 'GET %s HTTP/1.0\\r\\n\\r\\n' "$2" >&3 && cat <&3`;
+    const [command = "", ...args] = [...this.#within, "bash", "-c", script, this.#address, String(port), path];
+    return (await runBytes(command, { args })).code === 0;
+  }
+
+  async #tlsGet(path: string): Promise<void> {
+    using client = Deno.createHttpClient({ caCerts: [this.ca ?? ""] });
+    await (await fetch(this.url + path, { client })).body?.cancel();
+  }
+
   async #skopeo(args: readonly string[]): Promise<void> {
     const policy = `${this.folder}/policy.json`;
     const registries = `${this.folder}/registries.conf`;
     await Deno.writeTextFile(policy, `{"default":[{"type":"insecureAcceptAnything"}]}`);
     await Deno.writeTextFile(registries, "");
     const own = ["--policy", policy, "--registries-conf", registries, "--tmpdir", this.folder];
-    const { code, stderr } = await runBytes("skopeo", { args: [...own, ...args] });
+    const [command = "", ...words] = [...this.#within, "skopeo", ...own, ...args];
+    const { code, stderr } = await runBytes(command, { args: words });
     if (code !== 0) throw new Error(`skopeo ${args[0]} failed: ${stderr}\n${this.log().slice(-4000)}`);
   }
 
@@ -193,7 +257,7 @@ export class TestRegistry implements AsyncDisposable {
       log: { level: "info", accesslog: { disabled: false } },
       storage: { filesystem: { rootdirectory: `${this.folder}/data` }, delete: { enabled: true } },
       http: {
-        addr: `127.0.0.1:${port}`,
+        addr: `${this.#address}:${port}`,
         secret: "test",
         ...(tls && certificates !== null
           ? { tls: { certificate: certificates.certPath, key: certificates.keyPath } }
@@ -222,18 +286,4 @@ export function freePort(): number {
 
 async function collect(stream: ReadableStream<Uint8Array<ArrayBuffer>>, onLine: (line: string) => void): Promise<void> {
   for await (const line of stream.pipeThrough(new TextDecoderStream()).pipeThrough(new TextLineStream())) onLine(line);
-}
-
-/** The log line comes just before the listener: asks until the connection is taken. */
-async function accepts(port: number): Promise<boolean> {
-  for (let attempt = 0; attempt < 100; attempt++) {
-    try {
-      using _connection = await Deno.connect({ hostname: "127.0.0.1", port });
-      return true;
-    } catch (error) {
-      if (!(error instanceof Deno.errors.ConnectionRefused)) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-  }
-  return false;
 }

@@ -14,6 +14,8 @@ export interface TokenServerOptions {
   certificates: Certificates;
   username?: string;
   password?: string;
+  /** Passwords of users who are known, and may do nothing. */
+  strangers?: Readonly<Record<string, string>>;
   /** Gives pull tokens to callers without credentials. */
   anonymous?: boolean;
   lifeSeconds?: number;
@@ -76,10 +78,16 @@ export class TokenServer implements AsyncDisposable {
   #issue({ username, password, scopes, service }: Grant): string | null {
     const { username: wantedName = "user", password: wantedPassword = "pass" } = this.options;
     const isKnown = username === wantedName && password === wantedPassword;
-    if (!isKnown && (username !== null || this.options.anonymous !== true)) return null;
+    const { strangers = {}, anonymous = false } = this.options;
+    const isStranger = username !== null && password !== null && strangers[username] === password;
+    if (!isKnown && !isStranger && (username !== null || !anonymous)) return null;
     const access = scopes.filter((scope) => scope !== "").map((scope) => {
       const [type = "", name = "", actions = ""] = scope.split(":");
-      return { type, name, actions: actions.split(",").filter((action) => isKnown || action === "pull") };
+      return {
+        type,
+        name,
+        actions: actions.split(",").filter((action) => isKnown || (!isStranger && action === "pull")),
+      };
     });
     return this.#sign(username ?? "", { aud: service, access });
   }
