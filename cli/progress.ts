@@ -12,6 +12,8 @@ import { safeLine, type Terminal } from "./terminal.ts";
 export interface Progress {
   /** Null while the length is not known. */
   readonly total: number | null;
+  /** Bytes that it is at least, as far as they can be told; for while `total` is null. */
+  readonly atLeast?: number;
   readonly done: number;
   readonly fromPeers: number;
   /** Of a whole folder; `isComplete` when no more files will be found. */
@@ -26,6 +28,7 @@ const LINE_EVERY_MS = 10_000;
 const RATE_WINDOW_MS = 5_000;
 const BAR_WIDTH_MAX = 30;
 const NAME_WIDTH_MAX = 24;
+const NOTHING: Progress = { total: null, done: 0, fromPeers: 0 };
 const CLEAR_LINE = "\r\x1b[2K";
 
 /** The line of a progress: what does not fit `columns` is left out, the name first cut, then the bar. */
@@ -40,7 +43,7 @@ export function renderProgress(
   const facts = [
     known ? percent(done, total).padStart(4) : "",
     files === undefined ? "" : `${files.done}/${files.total}${files.isComplete ? "" : "+"} files`,
-    known ? `${formatBytes(done)}/${formatBytes(total)}` : formatBytes(done),
+    bytesText(progress),
     `${formatBytes(Math.round(bytesPerSecond))}/s`,
     known && done < total ? `ETA ${etaMs === null ? "-" : formatDuration(etaMs)}` : "",
     share > 0 ? `${percent(fromPeers, done)} from peers` : "",
@@ -54,6 +57,12 @@ export function renderProgress(
   const head = name === "" ? "" : `${name}  `;
   const barRoom = Math.min(BAR_WIDTH_MAX, room - width(head) - text.length - 4);
   return `${head}${known && barRoom >= 6 ? `${bar(done / Math.max(1, total), barRoom)}  ` : ""}${text}`;
+}
+
+/** `1.0 MiB/2.0 MiB`, `1.0 MiB/2.0+ MiB` while the total may grow, `1.0 MiB` where nothing is known of it. */
+function bytesText({ total, atLeast = 0, done }: Progress): string {
+  if (total !== null) return `${formatBytes(done)}/${formatBytes(total)}`;
+  return atLeast > done ? `${formatBytes(done)}/${formatBytes(atLeast).replace(" ", "+ ")}` : formatBytes(done);
 }
 
 /** Rate over the last seconds, from what was seen of a growing count. */
@@ -71,20 +80,24 @@ export class RateMeter {
 
 /** Shows one download until it is disposed of; the bar's line is then gone. */
 export class ProgressDisplay implements Disposable {
-  readonly #meter = new RateMeter();
+  #meter = new RateMeter();
   readonly #onTerminal: boolean;
   readonly #stop = new AbortController();
-  #latest: Progress = { total: null, done: 0, fromPeers: 0 };
+  #latest = NOTHING;
   /** Columns of the line that stands on the terminal. */
   #drawnWidth = 0;
 
   constructor(private readonly terminal: Terminal, private readonly options: { name: string; clock: Clock }) {
     this.#onTerminal = terminal.columns() !== null && !terminal.plain;
-    this.#meter.see(0, options.clock.nowMs());
     this.#run();
   }
 
   update(progress: Progress): void {
+    // What was there before is not what came in the first moment.
+    if (this.#latest === NOTHING) {
+      this.#meter = new RateMeter();
+      this.#meter.see(progress.done, this.options.clock.nowMs());
+    }
     this.#latest = progress;
   }
 

@@ -171,14 +171,14 @@ async function handle(
     else if (accept === null && reject === null) await makeFolders(root, found.path);
   } catch (error) {
     signal.throwIfAborted();
-    report.failed(nameOf(found), error, found);
+    report.failed(nameOf(found), error, found.kind === "file" ? found : undefined);
   }
 }
 
 async function feed(queue: FindQueue<Found>, { origin, report }: Pick<Saving, "origin" | "report">): Promise<void> {
   try {
     for await (const found of origin.finds()) {
-      if (found.kind === "file") report.found(found.size);
+      if (found.kind === "file") report.found(found);
       await queue.put(found);
       if (queue.isClosed) return;
     }

@@ -48,7 +48,7 @@ export class TreeFiles {
     const url = this.deps.withUser(found.url);
     const local = await lookBelow(root, found.path);
     if (local !== null && (isCurrent(local, found) ?? isCurrent(local, await this.#askOrigin(url))) === true) {
-      report.unchanged();
+      report.unchanged(found);
       return onProgress();
     }
     const part = share.take(waiting());

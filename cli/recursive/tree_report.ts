@@ -11,13 +11,23 @@ import { percent, type Summary } from "../summary.ts";
 /** Failures that are kept by name; more are counted. */
 const NAMED_MAX = 1000;
 
+/** A file of the tree, the same object from beginning to end. */
+export interface TreeFile {
+  /** Bytes as the listing says, or null where it does not. */
+  readonly size: number | null;
+}
+
 export class TreeReport {
   readonly #named: { what: string; message: string }[] = [];
-  readonly #active = new Map<object, Progress>();
+  /** Found, and not under way yet. */
+  readonly #waiting = new Set<TreeFile>();
+  readonly #active = new Map<TreeFile, Progress>();
+  #waitingBytes = 0;
+  /** Of those that wait, how many tell no size. */
+  #waitingSizeless = 0;
   #failedCount = 0;
   #worst: ErrorCode | null = null;
   #found = 0;
-  #foundBytes: number | null = 0;
   #done = 0;
   #unchanged = 0;
   #bytes = 0;
@@ -25,23 +35,26 @@ export class TreeReport {
   #fromLocal = 0;
   #fromSource = 0;
 
-  /** The walk has found a file; `size` in bytes, or null while it is not known. */
-  found(size: number | null): void {
+  /** The walk has found a file. */
+  found(file: TreeFile): void {
     this.#found += 1;
-    this.#foundBytes = size === null || this.#foundBytes === null ? null : this.#foundBytes + size;
+    this.#waiting.add(file);
+    if (file.size === null) this.#waitingSizeless += 1;
+    else this.#waitingBytes += file.size;
   }
 
-  unchanged(): void {
+  unchanged(file: TreeFile): void {
+    this.#leave(file);
     this.#unchanged += 1;
   }
 
-  /** A file under way; `key` is one object for each file. */
-  progress(key: object, progress: Progress): void {
-    this.#active.set(key, progress);
+  progress(file: TreeFile, progress: Progress): void {
+    this.#leave(file);
+    this.#active.set(file, progress);
   }
 
-  done(key: object, stats: Summary["stats"]): void {
-    this.#active.delete(key);
+  done(file: TreeFile, stats: Summary["stats"]): void {
+    this.#leave(file);
     this.#done += 1;
     this.#bytes += stats.length;
     this.#fromPeers += stats.from_peers;
@@ -49,8 +62,8 @@ export class TreeReport {
     this.#fromSource += stats.from_source;
   }
 
-  failed(what: string, error: unknown, key?: object): void {
-    if (key !== undefined) this.#active.delete(key);
+  failed(what: string, error: unknown, file?: TreeFile): void {
+    if (file !== undefined) this.#leave(file);
     this.#failedCount += 1;
     const code = error instanceof LacewingError ? error.code : "unknown";
     if (this.#worst === null || rank(code) > rank(this.#worst)) this.#worst = code;
@@ -59,17 +72,30 @@ export class TreeReport {
     this.#named.push({ what, message: code === "unknown" ? `unexpected: ${message}` : message });
   }
 
-  /** How far all is. @param isComplete whether the walk has found everything */
+  /**
+   * How far all is. Bytes of files that are left as they are, or failed, count nowhere.
+   *
+   * @param isComplete whether the walk has found everything
+   */
   total(isComplete: boolean): Progress {
-    const active = [...this.#active.values()];
-    const sum = (of: (progress: Progress) => number) => active.reduce((whole, progress) => whole + of(progress), 0);
-    return {
-      // Bytes of files that are left as they are do not count; nor does a total that more finds would change.
-      total: isComplete && this.#unchanged === 0 && this.#failedCount === 0 ? this.#foundBytes : null,
-      done: this.#bytes + sum(({ done }) => done),
-      fromPeers: this.#fromPeers + sum(({ fromPeers }) => fromPeers),
-      files: { done: this.#done + this.#unchanged + this.#failedCount, total: this.#found, isComplete },
-    };
+    let [done, fromPeers, whole] = [this.#bytes, this.#fromPeers, this.#bytes + this.#waitingBytes];
+    let isKnown = isComplete && this.#waitingSizeless === 0;
+    for (const [file, progress] of this.#active) {
+      const size = progress.total ?? file.size;
+      done += progress.done;
+      fromPeers += progress.fromPeers;
+      whole += Math.max(size ?? 0, progress.done);
+      isKnown &&= size !== null;
+    }
+    const files = { done: this.#done + this.#unchanged + this.#failedCount, total: this.#found, isComplete };
+    return { total: isKnown ? whole : null, atLeast: whole, done, fromPeers, files };
+  }
+
+  #leave(file: TreeFile): void {
+    this.#active.delete(file);
+    if (!this.#waiting.delete(file)) return;
+    if (file.size === null) this.#waitingSizeless -= 1;
+    else this.#waitingBytes -= file.size;
   }
 
   /** A line for each failure. */

@@ -32,6 +32,10 @@ Deno.test("renderProgress() of a folder shows how many files are done, and wheth
     renderProgress({ name: "set", total: null, done: MIB, fromPeers: 0, bytesPerSecond: MIB, files }, 80),
     "set  3/12+ files  1.0 MiB  1.0 MiB/s",
   );
+  assertEquals(
+    renderProgress({ name: "s", total: null, atLeast: 3 * MIB, done: MIB, fromPeers: 0, bytesPerSecond: 0, files }, 80),
+    "s  3/12+ files  1.0 MiB/3.0+ MiB  0 B/s",
+  );
   const known = renderProgress({ ...HALF, files: { ...files, isComplete: true } }, 80);
   assert(known.includes("3/12 files") && known.includes("50%"), known);
 });
@@ -108,6 +112,18 @@ Deno.test("ProgressDisplay redraws one line of a terminal and clears it at the e
   assert(!terminal.text.includes("\n"));
   assert(terminal.text.endsWith("\r\x1b[2K"));
   assertEquals(clock.sleeps[0], 100);
+});
+
+Deno.test("ProgressDisplay counts what was there before in the bytes, and not in the rate", async () => {
+  const [clock, terminal] = [steppedClock(), screen(80)];
+  using display = new ProgressDisplay(terminal, { name: "f", clock });
+  await clock.tick();
+  display.update({ total: 100 * MIB, done: 50 * MIB, fromPeers: 0 });
+  await clock.tick();
+  assert(terminal.text.endsWith("50.0 MiB/100.0 MiB  0 B/s  ETA -"), JSON.stringify(terminal.text));
+  display.update({ total: 100 * MIB, done: 51 * MIB, fromPeers: 0 });
+  await clock.tick();
+  assert(terminal.text.includes("  5.0 MiB/s  "), JSON.stringify(terminal.text));
 });
 
 Deno.test("ProgressDisplay says a line apart from the bar", () => {
