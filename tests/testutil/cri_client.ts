@@ -7,7 +7,7 @@
 import http2 from "node:http2";
 import net from "node:net";
 
-/** AuthConfig of a pull; `serverAddress` as a kubelet's pull secret has it. */
+/** AuthConfig of a pull; `serverAddress` is a URL, for whose host alone the rest is meant. */
 export interface CriAuth {
   readonly username: string;
   readonly password: string;
