@@ -21,9 +21,9 @@ export function renderHelp(command: CommandName): string {
     lines.push("", `${group} options:`);
     lines.push(...available.filter((option) => option.group === group).flatMap(optionLines));
   }
-  const later = options.filter((option) => !isAvailable(option, command)).map(({ name }) => `--${name}`);
-  if (later.length > 0) {
-    lines.push("", "Known, and not available in this version:", ...wrap(later.join(", "), 2));
+  const idle = options.filter((option) => !isAvailable(option, command)).map(({ name }) => `--${name}`);
+  if (idle.length > 0) {
+    lines.push("", "Accepted, without effect here (they belong to a download):", ...wrap(idle.join(", "), 2));
   }
   if (spec.examples.length > 0) {
     lines.push("", "Examples:", ...spec.examples.flatMap(([purpose, example]) => [`  # ${purpose}`, `  ${example}`]));

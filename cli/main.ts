@@ -20,7 +20,7 @@ export async function main(args: readonly string[]): Promise<number> {
     const parsed = parseCommand(args);
     if (parsed.command === "daemon" && parsed.values.get("help") !== true) {
       // It has its own signals, its own log and its own exit codes.
-      return await (await import("./commands/daemon.ts")).runDaemon(parsed, args.slice(1));
+      return await (await import("./commands/daemon.ts")).runDaemon(parsed, terminal);
     }
     using _signals = listen(stop, cleanups);
     await run(parsed, {

@@ -30,15 +30,15 @@ export function renderMarkdown(command: CommandName): string {
     );
     blocks.push("## Commands", ["| command | purpose |", "|---|---|", ...rows].join("\n"));
   }
-  const { available, later } = split(command);
+  const { available, idle } = split(command);
   for (const group of groupsOf(available)) {
     const rows = available.filter((option) => option.group === group).map((option) =>
       `| \`${optionTerm(option).trim()}\` | ${cell(optionMeaning(option))} |`
     );
     blocks.push(`## ${group} options`, ["| option | meaning |", "|---|---|", ...rows].join("\n"));
   }
-  if (later.length > 0) {
-    blocks.push("## Not available in this version", later.map(({ name }) => `\`--${name}\``).join(", "));
+  if (idle.length > 0) {
+    blocks.push("## Options without effect here", idle.map(({ name }) => `\`--${name}\``).join(", "));
   }
   if (spec.examples.length > 0) {
     blocks.push("## Examples", fence(spec.examples.flatMap(([purpose, example]) => [`# ${purpose}`, example])));
@@ -68,15 +68,15 @@ export function renderManPage(command: CommandName, version: string): string {
       lines.push(".TP", `\\fB${roff(other)}\\fR`, roff(COMMAND_TABLE[other].summary));
     }
   }
-  const { available, later } = split(command);
+  const { available, idle } = split(command);
   for (const group of groupsOf(available)) {
     lines.push(`.SH ${group.toUpperCase()} OPTIONS`);
     for (const option of available.filter((option) => option.group === group)) {
       lines.push(".TP", `\\fB${roff(optionTerm(option).trim())}\\fR`, roff(optionMeaning(option)));
     }
   }
-  if (later.length > 0) {
-    lines.push(".SH NOT AVAILABLE IN THIS VERSION", roff(later.map(({ name }) => `--${name}`).join(", ")));
+  if (idle.length > 0) {
+    lines.push(".SH OPTIONS WITHOUT EFFECT HERE", roff(idle.map(({ name }) => `--${name}`).join(", ")));
   }
   if (spec.examples.length > 0) lines.push(".SH EXAMPLES");
   for (const [purpose, example] of spec.examples) lines.push(".TP", roff(purpose), `\\fB${roff(example)}\\fR`);
@@ -87,11 +87,11 @@ export function renderManPage(command: CommandName, version: string): string {
   return lines.join("\n") + "\n";
 }
 
-function split(command: CommandName): { available: OptionSpec[]; later: OptionSpec[] } {
+function split(command: CommandName): { available: OptionSpec[]; idle: OptionSpec[] } {
   const options = optionsOf(command);
   return {
     available: options.filter((option) => isAvailable(option, command)),
-    later: options.filter((option) => !isAvailable(option, command)),
+    idle: options.filter((option) => !isAvailable(option, command)),
   };
 }
 

@@ -2,8 +2,8 @@
  * The one table of options. Parser, help, completions, man pages and Markdown
  * are all made from it, so that none of them can say something else.
  *
- * An option whose `available` leaves a command out is known there, told of in
- * the help, and refused; it is never read and ignored.
+ * An option whose `available` leaves a command out is accepted there, as the
+ * original's daemon does, and said to have no effect: by the command and by the help.
  */
 
 import { SETUP_OPTIONS } from "./setup/options.ts";
@@ -38,7 +38,7 @@ export interface OptionSpec {
   readonly group: OptionGroup;
   /** Commands that know it. */
   readonly commands: readonly CommandName[];
-  /** Those where it works in this version; default: all of `commands`. */
+  /** Those where it has an effect; default: all of `commands`. */
   readonly available?: readonly CommandName[];
   /** Options that may not be given together with it. */
   readonly conflicts?: readonly string[];

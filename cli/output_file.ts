@@ -41,11 +41,9 @@ export class OutputFile implements Disposable {
   static async prepare(path: string): Promise<OutputFile> {
     const { folder, base } = splitPath(path);
     const existing = await lstat(path);
-    if (existing !== null && !existing.isFile && !existing.isSymlink) {
-      const kind = existing.isDirectory ? "a folder" : "a device, pipe or socket";
-      const advice = existing.isDirectory ? "give a file name" : "use -O - and the shell's > instead";
-      throw new OutputError("file", `Cannot write ${path}: it is ${kind}; ${advice}`);
-    }
+    if (existing?.isDirectory) throw new OutputError("file", `Cannot write ${path}: it is a folder; give a file name`);
+    const isStream = existing?.isSymlink ? await leadsToStream(path) : existing !== null && !existing.isFile;
+    if (isStream) throw new OutputError("file", `Cannot write ${path}: ${NO_STREAM}`);
     await attempt(`make folder ${folder}`, () => Deno.mkdir(folder, { recursive: true }));
     const random = crypto.getRandomValues(new Uint8Array(6)).toHex();
     const output = new OutputFile(path, `${folder === "/" ? "" : folder}/${temporaryName(base, random)}`);
@@ -179,10 +177,17 @@ export async function attempt<T>(what: string, action: () => Promise<T>): Promis
 
 function fileError(what: string, cause: unknown): unknown {
   if (cause instanceof LacewingError || cause instanceof DOMException || !(cause instanceof Error)) return cause;
+  // Deno keeps /dev and /proc apart from what a bundle may write.
+  if (cause instanceof Deno.errors.NotCapable) {
+    const reason = "devices and files of the kernel are not written; use -O - and the shell's > instead";
+    return new OutputError("file", `Cannot ${what}: ${reason}`, { cause });
+  }
   const systemCode = (cause as { code?: unknown }).code;
   const [code, reason] = REASONS[String(systemCode)] ?? ["file", cause.message.replace(/ \(os error \d+\).*$/s, "")];
   return new OutputError(code, `Cannot ${what}: ${reason}`, { cause });
 }
+
+const NO_STREAM = "it is a device, pipe or socket; use -O - and the shell's > instead";
 
 const REASONS: Record<string, readonly [ErrorCode, string]> = {
   ENOSPC: ["disk_full", "the disk is full"],
@@ -198,6 +203,18 @@ const REASONS: Record<string, readonly [ErrorCode, string]> = {
   ENOENT: ["file", "no such file or folder"],
   EFBIG: ["file", "the file would be larger than the system allows"],
 };
+
+/** Whether a symbolic link is another name of a device or a stream: /dev/stdout, say, which must not be replaced by a file. */
+async function leadsToStream(link: string): Promise<boolean> {
+  try {
+    if ((await Deno.readLink(link)).startsWith("/proc/")) return true;
+    const { isFile, isDirectory } = await Deno.stat(link);
+    return !isFile && !isDirectory;
+  } catch {
+    // It leads nowhere, or where nobody may look: the link is what gets replaced.
+    return false;
+  }
+}
 
 /** What stands at a path, or null. @throws {LacewingError} `file` */
 export async function lstat(path: string): Promise<Deno.FileInfo | null> {

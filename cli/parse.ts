@@ -9,7 +9,7 @@
  */
 import { parseArgs } from "@std/cli/parse-args";
 import { LacewingError } from "../peer/core/errors.ts";
-import { type CommandName, COMMANDS, isAvailable, OPTIONS, optionsOf, type OptionSpec } from "./options.ts";
+import { type CommandName, COMMANDS, OPTIONS, optionsOf, type OptionSpec } from "./options.ts";
 
 export interface ParsedCommand {
   readonly command: CommandName;
@@ -104,8 +104,7 @@ function find(
     const known = optionsOf(command).map(({ name }) => `--${name}`);
     throw new NotKnown(`Cannot use ${shown}: there is no such option${place}`, { word: shown, known });
   }
-  if (isAvailable(option, command)) return option;
-  throw usage(`Cannot use ${shown}: --${option.name} is not available${place} in this version`);
+  return option;
 }
 
 /**

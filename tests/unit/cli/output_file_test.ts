@@ -134,10 +134,15 @@ Deno.test("what cannot be an output is refused before anything is downloaded", (
     await Deno.mkdir(`${folder}/dir`);
     await Deno.writeTextFile(`${folder}/file`, "");
     await new Deno.Command("mkfifo", { args: [`${folder}/fifo`] }).output();
+    // As /dev/stdout, which root could replace for everybody.
+    await Deno.symlink(`${folder}/fifo`, `${folder}/to-fifo`);
+    await Deno.symlink("/proc/self/fd/1", `${folder}/to-stdout`);
     const rows: [string, string][] = [
       [`${folder}/dir`, "it is a folder"],
       [`${folder}/fifo`, "device, pipe or socket"],
       ["/dev/null", "device, pipe or socket"],
+      [`${folder}/to-fifo`, "device, pipe or socket"],
+      [`${folder}/to-stdout`, "device, pipe or socket"],
       [`${folder}/file/out`, "no folder"],
       [`${folder}/${"x".repeat(300)}`, "too long"],
     ];
