@@ -6,7 +6,7 @@
 import { LacewingError } from "../../peer/core/errors.ts";
 import { bittorrent } from "./bittorrent.ts";
 import { Calibration } from "./calibrate.ts";
-import { runClientBench } from "./client_bench.ts";
+import { CLIENTS, runClientBench } from "./client_bench.ts";
 import type { Contestant, Workload } from "./contestant.ts";
 import { curl } from "./curl.ts";
 import { lacewing } from "./lacewing.ts";
@@ -14,8 +14,8 @@ import { machineFacts } from "./machine.ts";
 import { removeAll } from "./network.ts";
 import { type BenchSettings, readSettings, USAGE } from "./options.ts";
 import { runPair } from "./pair_bench.ts";
-import { missing } from "./prerequisites.ts";
-import { clientLines, pairTable, scenarioTable, tinyTable } from "./report.ts";
+import { installed, missing } from "./prerequisites.ts";
+import { clientTable, pairTable, scenarioTable, tinyTable } from "./report.ts";
 import { atSpeed, scenarioById } from "./scenarios.ts";
 import { runScenario, type ScenarioResult } from "./swarm_bench.ts";
 import { plot } from "./svg.ts";
@@ -114,16 +114,16 @@ class Bench {
   }
 
   async #client(): Promise<void> {
-    const result = await runClientBench({
-      daemon: this.settings.daemon,
-      manager: this.settings.manager,
-      size: 1024 * 1024,
-      count: this.settings.small ? 3 : 10,
+    const { clientSizes, rounds, small } = this.settings;
+    const results = await runClientBench({
+      sizes: clientSizes,
+      count: (size) => small ? 2 : size > 64 * 1024 * 1024 ? rounds : 5 * rounds,
       folder: `${this.folder}/client`,
+      clients: await installed(CLIENTS),
       workload: (sizes) => this.#workload(sizes),
     });
-    this.others.client = result;
-    say(clientLines(result));
+    this.others.client = results;
+    say(clientTable(results));
   }
 
   #workload(sizes: readonly number[]): Promise<Workload> {

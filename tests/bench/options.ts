@@ -9,11 +9,12 @@ export const USAGE = `Usage: deno task bench [swarm|transfer|client] [flags]
 
   swarm       scenarios, see --scenario (the default)
   transfer    one host to one host without limits (scenario i)
-  client      the client as a whole process, with a daemon that runs
+  client      the client beside curl, wget and aria2c: whole processes from nginx on loopback
 
   --scenario a,b     which: ${SCENARIOS.map(({ id }) => id).join(" ")} h i (default a,b; "all")
   --peers 16         hosts, 1 to 64
-  --size 64MiB       size of the content; scenario i takes 1GiB,4GiB unless it is given
+  --size 64MiB       size of the content; scenario i takes 1GiB,4GiB unless it is given,
+                     client 1KiB,1MiB,1GiB
   --speed 1          factor on the rates of all links: below 1 where the CPU is too slow for 16 hosts at 50 Mbit/s
   --warm-up 4MiB     content that all daemons exchange before anything is measured; 0 for none
   --daemon JSON      sections laid over the daemons' configuration, such as {"upload":{"concurrent":4}}
@@ -40,6 +41,8 @@ export interface BenchSettings {
   readonly size: number;
   /** Sizes of scenario i. */
   readonly pairSizes: readonly number[];
+  /** Sizes of the client's bench. */
+  readonly clientSizes: readonly number[];
   /** Factor on all rates. */
   readonly speed: number;
   readonly warmUpSize: number;
@@ -78,6 +81,7 @@ export function readSettings(args: readonly string[]): BenchSettings | null {
   const small = flags.small === true;
   const size = text("size", small ? "8MiB" : "64MiB");
   const pairSizes = text("size", small ? "64MiB" : "1GiB,4GiB").split(",").map(parseByteSize);
+  const clientSizes = text("size", small ? "1KiB,1MiB" : "1KiB,1MiB,1GiB").split(",").map(parseByteSize);
   const [what = "swarm", ...rest] = flags._.map(String);
   if (rest.length > 0) throw wrong(`Cannot bench ${rest.join(" ")} besides ${what}`);
   return {
@@ -85,6 +89,7 @@ export function readSettings(args: readonly string[]): BenchSettings | null {
     peers: whole("peers", text("peers", small ? "4" : "16"), PEERS_MAX),
     size: parseByteSize(size.split(",")[0]!),
     pairSizes,
+    clientSizes,
     speed: factor(text("speed", "1")),
     warmUpSize: parseByteSize(text("warm-up", small ? "1MiB" : "4MiB")),
     daemon: sections("daemon", text("daemon", "{}")),

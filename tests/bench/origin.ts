@@ -13,9 +13,12 @@ export interface BenchOrigin extends AsyncDisposable {
   sentBytes(): number;
 }
 
+/** Where it runs; an address may bring its own port. */
+export type OriginNetwork = Pick<BenchNetwork, "address" | "on">;
+
 /** @param folder for its configuration and log */
 export async function startOrigin(
-  network: BenchNetwork,
+  network: OriginNetwork,
   { workload, folder }: { workload: Workload; folder: string },
 ): Promise<BenchOrigin> {
   const address = network.address(ORIGIN);
@@ -52,7 +55,7 @@ http {
   default_type application/octet-stream;
   ${temporary.map((name) => `${name}_temp_path ${folder}/${name};`).join("\n  ")}
   server {
-    listen ${address}:80 backlog=4096;
+    listen ${address.includes(":") ? address : `${address}:80`} backlog=4096;
     location = /ready { access_log off; return 204; }
     location / { root ${root}; }
   }
@@ -60,7 +63,7 @@ http {
 `;
 }
 
-async function answers(network: BenchNetwork, address: string): Promise<void> {
+async function answers(network: OriginNetwork, address: string): Promise<void> {
   const retry = ["--retry", "50", "--retry-connrefused", "--retry-delay", "0", "--retry-max-time", "10"];
   const curl = new BenchProcess("curl", network.on(ORIGIN, ["curl", "-s", ...retry, `http://${address}/ready`]));
   if (await curl.ended !== 0) throw new Error(`nginx at ${address} does not answer`);

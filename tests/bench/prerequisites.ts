@@ -20,6 +20,12 @@ export async function missing(): Promise<Missing> {
   return { reasons: problem === null ? [] : [problem], rivals };
 }
 
+/** Those of the programs that are here; a name may say more after its first word. */
+export async function installed<Name extends string>(names: readonly Name[]): Promise<Name[]> {
+  const gone = await absent(names.map((name) => name.split(/\W/)[0]!).filter((tool) => tool !== "lacewing"));
+  return names.filter((name) => !gone.includes(name));
+}
+
 async function absent(tools: readonly string[]): Promise<string[]> {
   const found = await Promise.all(tools.map(async (tool) => {
     const { success } = await new Deno.Command("sh", { args: ["-c", `command -v ${tool}`] }).output();

@@ -1,7 +1,7 @@
 /** Turns results into lines for people. Pure. */
 import { formatBytes } from "../../peer/core/units.ts";
 import { median, stretch, sum } from "./bound.ts";
-import type { ClientResult } from "./client_bench.ts";
+import { type ClientResult, type ClientRun, medians } from "./client_bench.ts";
 import type { PairResult } from "./pair_bench.ts";
 import type { ScenarioResult, Trial } from "./swarm_bench.ts";
 import type { TinyResult } from "./tiny_bench.ts";
@@ -202,16 +202,34 @@ export function pairTable(results: readonly PairResult[]): string {
   ].join("\n");
 }
 
-export function clientLines({ size, versionMs, newMs, heldMs, curlMs }: ClientResult): string {
-  const rows = [
-    ["lacewing version", versionMs],
-    [`lacewing URL, ${formatBytes(size)}, new to the daemon`, newMs],
-    [`lacewing URL, ${formatBytes(size)}, on the host`, heldMs],
-    [`curl URL, ${formatBytes(size)}`, curlMs],
-  ] as const;
+/** Medians beside those of curl: `1.20x` is a fifth more. The spread is from the fastest run to the slowest. */
+export function clientTable(results: readonly ClientResult[]): string {
+  const rows = results.map((result) => {
+    const own = medians(result);
+    const curl = results.find(({ client, size }) => client === "curl" && size === result.size);
+    const base = curl === undefined ? null : medians(curl);
+    const ratio = (key: keyof ClientRun) => base === null ? "" : `${(own[key] / Math.max(1, base[key])).toFixed(2)}x`;
+    const times = result.runs.map(({ ms }) => ms);
+    return [
+      formatBytes(result.size),
+      result.client,
+      milliseconds(own.ms),
+      ratio("ms"),
+      `${milliseconds(Math.min(...times))}..${milliseconds(Math.max(...times))}`,
+      milliseconds(own.cpuMs),
+      ratio("cpuMs"),
+      formatBytes(own.rssMaxBytes),
+      ratio("rssMaxBytes"),
+    ];
+  });
+  const count = new Set(results.map(({ runs }) => runs.length));
   return [
-    "Client: whole processes from source, with a daemon that runs; medians",
-    ...table(rows.map(([name, ms]) => [name, `${ms.toFixed(0)} ms`])),
+    `Client: whole processes from nginx on loopback; medians of ${[...count].join(" and ")} runs in turn, x is curl's`,
+    ...table([["size", "client", "time", "", "spread", "CPU", "", "memory", ""], ...rows]),
     "",
   ].join("\n");
+}
+
+function milliseconds(ms: number): string {
+  return ms < 100 ? `${ms.toFixed(1)} ms` : `${ms.toFixed(0)} ms`;
 }
