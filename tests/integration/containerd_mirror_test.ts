@@ -1,6 +1,5 @@
-/** Real container runtimes pull from Debian's registry through real daemons. */
+/** Real clients copy from Debian's registry through real daemons; more of containerd is in tests/e2e/containers_*. */
 import { assert, assertEquals } from "@std/assert";
-import { jobEnded, startCluster } from "../testutil/cluster.ts";
 import { runBytes } from "../testutil/child.ts";
 import { makeImage } from "../testutil/image.ts";
 import { spawnDaemon } from "../testutil/process.ts";
@@ -51,76 +50,6 @@ Deno.test({
     assertEquals(pulled.code, 0, pulled.stderr);
     assertEquals(await node.content(), CONTENT);
     assertEquals(blobReads(registry).length, reads);
-  },
-});
-
-for (const filter of ["Expires&Signature&ns", undefined]) {
-  Deno.test({
-    name: `a pull by containerd after a preheat with ${filter ?? "no"} filter reads no blob from the registry`,
-    ignore,
-    async fn() {
-      const { registry, config } = await registryAndProxy();
-      await using _registry = registry;
-      await using cluster = await startCluster({ daemons: 2, daemon: { config } });
-      const args = {
-        type: "image",
-        url: registry.manifestUrl("lab/app", "v1"),
-        ...(filter === undefined ? {} : { filter }),
-      };
-      const job = await cluster.manager.api("POST", "/api/v1/jobs", { type: "preheat", args });
-      assertEquals((await jobEnded(cluster.manager, job.body.id)).status, "SUCCESS");
-      const before = registry.accessLog().length;
-      for (const daemon of cluster.daemons) {
-        const hosts = { registry: NAME, server: registry.url, mirror: `http://${daemon.proxy}` };
-        await using node = await ContainerdNode.start(hosts);
-        const pulled = await node.pull(`${NAME}/lab/app:v1`);
-        assertEquals(pulled.code, 0, pulled.stderr);
-        assertEquals(await node.content(), CONTENT);
-      }
-      const after = registry.accessLog().slice(before);
-      assert(after.some((line) => line.includes("/manifests/v1")), "the tag was not asked for");
-      assertEquals(after.filter((line) => line.includes("/blobs/")), []);
-    },
-  });
-}
-
-Deno.test({
-  name: "containerd with the user's password pulls a private image, and without it gets nothing",
-  ignore,
-  async fn() {
-    const { registry, config } = await registryAndProxy({ auth: "htpasswd" });
-    await using _registry = registry;
-    await using daemon = await spawnDaemon({ config });
-    const hosts = { registry: NAME, server: registry.url, mirror: `http://${daemon.proxy}` };
-    {
-      await using node = await ContainerdNode.start(hosts);
-      const pulled = await node.pull(`${NAME}/lab/app:v1`, "--user", "user:pass");
-      assertEquals(pulled.code, 0, pulled.stderr);
-      assertEquals(await node.content(), CONTENT);
-    }
-    await using node = await ContainerdNode.start(hosts);
-    for (const user of [[], ["--user", "user:wrong"]]) {
-      assert((await node.pull(`${NAME}/lab/app:v1`, ...user)).code !== 0);
-      assertEquals(await node.content(), []);
-    }
-  },
-});
-
-Deno.test({
-  name: "containerd ends from the registry when the daemon dies in the middle of a pull",
-  ignore,
-  async fn() {
-    const { registry, config } = await registryAndProxy();
-    await using _registry = registry;
-    await using daemon = await spawnDaemon({ config: { ...config, download: { totalRateLimit: "2Mi" } } });
-    const hosts = { registry: NAME, server: registry.url, mirror: `http://${daemon.proxy}` };
-    await using node = await ContainerdNode.start(hosts);
-    const pulling = node.pull(`${NAME}/lab/app:v1`);
-    while (blobReads(registry).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
-    await daemon.kill();
-    const pulled = await pulling;
-    assertEquals(pulled.code, 0, pulled.stderr);
-    assertEquals(await node.content(), CONTENT);
   },
 });
 

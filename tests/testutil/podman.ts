@@ -23,8 +23,11 @@ export async function podmanPull(reference: string, options: PodmanOptions): Pro
     write("registries.conf", registries),
     write("auth.json", JSON.stringify({ auths: Object.fromEntries(auths) })),
     write("policy.json", `{"default":[{"type":"insecureAcceptAnything"}]}`),
-    // Locks in shared memory would stay after it.
-    write("containers.conf", `[engine]\nlock_type = "file"\nevents_logger = "none"\n`),
+    // Locks in shared memory would stay after it, and one among the machine's networks.
+    write(
+      "containers.conf",
+      `[engine]\nlock_type = "file"\nevents_logger = "none"\n[network]\nnetwork_config_dir = "${folder}/networks"\n`,
+    ),
   ]);
   const own = ["--root", `${folder}/root`, "--runroot", `${folder}/run`, "--tmpdir", `${folder}/tmp`];
   const store = [...own, "--storage-driver", "vfs", "--cgroup-manager", "cgroupfs"];
