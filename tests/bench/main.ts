@@ -16,6 +16,7 @@ import { type BenchSettings, readSettings, USAGE } from "./options.ts";
 import { runPair } from "./pair_bench.ts";
 import { installed, missing } from "./prerequisites.ts";
 import { clientTable, pairTable, scenarioTable, tinyTable } from "./report.ts";
+import { registryBenchProblem, registryLines, runRegistryBench } from "./registry_bench.ts";
 import { atSpeed, scenarioById } from "./scenarios.ts";
 import { runScenario, type ScenarioResult } from "./swarm_bench.ts";
 import { plot } from "./svg.ts";
@@ -60,6 +61,7 @@ class Bench {
     if (id === "h") await this.#tiny();
     else if (id === "i") await this.#pair();
     else if (id === "client") await this.#client();
+    else if (id === "registry") await this.#registry();
     else await this.#scenario(id);
   }
 
@@ -124,6 +126,15 @@ class Bench {
     });
     this.others.client = results;
     say(clientTable(results));
+  }
+
+  async #registry(): Promise<void> {
+    const problem = registryBenchProblem();
+    if (problem !== null) return say(`Registry: skipped, ${problem}\n`);
+    const { imageSize, rounds, daemon } = this.settings;
+    const result = await runRegistryBench({ size: imageSize, rounds, daemon });
+    this.others.registry = result;
+    say(registryLines(result));
   }
 
   #workload(sizes: readonly number[]): Promise<Workload> {

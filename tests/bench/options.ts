@@ -5,13 +5,15 @@ import { parseByteSize } from "../../peer/core/units.ts";
 import type { Sections } from "./contestant.ts";
 import { SCENARIOS } from "./scenarios.ts";
 
-export const USAGE = `Usage: deno task bench [swarm|transfer|client] [flags]
+export const USAGE = `Usage: deno task bench [swarm|transfer|client|registry] [flags]
 
   swarm       scenarios, see --scenario (the default)
   transfer    one host to one host without limits (scenario i)
   client      the client beside curl, wget and aria2c: whole processes from nginx on loopback
+  registry    containerd from a registry, straight and through a daemon, cold and warm; an image of 200MiB unless
+              --size is given
 
-  --scenario a,b     which: ${SCENARIOS.map(({ id }) => id).join(" ")} h i (default a,b; "all")
+  --scenario a,b     which: ${SCENARIOS.map(({ id }) => id).join(" ")} h i registry (default a,b; "all")
   --peers 16         hosts, 1 to 64
   --size 64MiB       size of the content; scenario i takes 1GiB,4GiB unless it is given,
                      client 1KiB,1MiB,1GiB
@@ -32,8 +34,8 @@ export const USAGE = `Usage: deno task bench [swarm|transfer|client] [flags]
 export const RIVALS = ["bittorrent", "curl"] as const;
 const PEERS_MAX = 64;
 /** Scenarios with a bench of their own. */
-const OTHERS = ["h", "i"];
-const SMALL_SCENARIOS = ["a", "h", "i"];
+const OTHERS = ["h", "i", "registry"];
+const SMALL_SCENARIOS = ["a", "h", "i", "registry"];
 
 export interface BenchSettings {
   readonly scenarios: readonly string[];
@@ -41,6 +43,8 @@ export interface BenchSettings {
   readonly size: number;
   /** Sizes of scenario i. */
   readonly pairSizes: readonly number[];
+  /** Of the image of the registry's bench. */
+  readonly imageSize: number;
   /** Sizes of the client's bench. */
   readonly clientSizes: readonly number[];
   /** Factor on all rates. */
@@ -90,6 +94,7 @@ export function readSettings(args: readonly string[]): BenchSettings | null {
     size: parseByteSize(size.split(",")[0]!),
     pairSizes,
     clientSizes,
+    imageSize: parseByteSize(text("size", small ? "24MiB" : "200MiB").split(",")[0]!),
     speed: factor(text("speed", "1")),
     warmUpSize: parseByteSize(text("warm-up", small ? "1MiB" : "4MiB")),
     daemon: sections("daemon", text("daemon", "{}")),
@@ -107,7 +112,7 @@ export function readSettings(args: readonly string[]): BenchSettings | null {
 
 function scenariosOf(what: string, list: string): string[] {
   if (what === "transfer") return ["i"];
-  if (what === "client") return ["client"];
+  if (what === "client" || what === "registry") return [what];
   if (what !== "swarm") throw wrong(`Cannot bench ${JSON.stringify(what)}`);
   const known = [...SCENARIOS.map(({ id }) => id), ...OTHERS];
   if (list === "all") return known;

@@ -7,7 +7,9 @@ import { ContainerdNode } from "../integration/containerd_node.ts";
 import { makeImage } from "../testutil/image.ts";
 import { type DaemonProcess, spawnDaemon } from "../testutil/process.ts";
 import { hasTools, startRegistry, type TestRegistry } from "../testutil/registry.ts";
+import { formatBytes } from "../../peer/core/units.ts";
 import { median } from "./bound.ts";
+import { CpuSampler } from "./processes.ts";
 
 const NAME = "registry.test";
 /** The image of one platform, at scale 1. */
@@ -19,6 +21,8 @@ export interface RegistryResult {
   /** Bytes of the image's layers. */
   readonly size: number;
   readonly directSeconds: number;
+  /** Busy share of all cores in a pull straight from the registry: above 0.85 all ratios are about the CPU. */
+  readonly directBusy: number;
   readonly coldSeconds: number;
   readonly warmSeconds: number;
   /** CPU seconds of the daemon. */
@@ -29,6 +33,7 @@ export interface RegistryResult {
 
 interface Row {
   readonly direct: number;
+  readonly directBusy: number;
   readonly cold: number;
   readonly warm: number;
   readonly coldCpu: number;
@@ -59,25 +64,49 @@ export async function runRegistryBench(
   await using daemon = await spawnDaemon({ config: { ...sections, proxy } });
   const rows: Row[] = [];
   for (const [round, name] of names.entries()) {
+    const sampler = new CpuSampler();
     const direct = await pull(registry, registry.url, name);
+    const directBusy = sampler.read().all;
     const cpu = [cpuSeconds(daemon)];
     const cold = await pull(registry, `http://${daemon.proxy}`, name);
     cpu.push(cpuSeconds(daemon));
     const warm = await pull(registry, `http://${daemon.proxy}`, name);
     cpu.push(cpuSeconds(daemon));
     // The first round warms up: code, page cache.
-    if (round > 0) rows.push({ direct, cold, warm, coldCpu: cpu[1]! - cpu[0]!, warmCpu: cpu[2]! - cpu[1]! });
+    if (round > 0) {
+      rows.push({ direct, directBusy, cold, warm, coldCpu: cpu[1]! - cpu[0]!, warmCpu: cpu[2]! - cpu[1]! });
+    }
   }
   const of = (key: keyof Row) => median(rows.map((row) => row[key]));
   return {
     size: layers,
     directSeconds: of("direct"),
+    directBusy: of("directBusy"),
     coldSeconds: of("cold"),
     warmSeconds: of("warm"),
     coldCpuSeconds: of("coldCpu"),
     warmCpuSeconds: of("warmCpu"),
     rssMaxBytes: daemon.rssMaxBytes(),
   };
+}
+
+/** What was found, for people. Pure. */
+export function registryLines(result: RegistryResult): string {
+  const { size, directSeconds, directBusy, coldSeconds, warmSeconds, coldCpuSeconds, warmCpuSeconds } = result;
+  const line = (name: string, seconds: number, cpu: number) => {
+    const ratio = (seconds / directSeconds).toFixed(2);
+    return `   ${name.padEnd(24)} ${seconds.toFixed(2)} s   ${ratio} x direct   daemon ${cpu.toFixed(2)} CPU s`;
+  };
+  return [
+    `Registry: ctr content fetch of ${formatBytes(size)} on loopback, alone; medians`,
+    `   direct                   ${directSeconds.toFixed(2)} s   the cores were busy ${
+      Math.round(directBusy * 100)
+    }% of the time`,
+    line("daemon that has nothing", coldSeconds, coldCpuSeconds),
+    line("daemon that has it", warmSeconds, warmCpuSeconds),
+    `   the daemon's peak memory ${formatBytes(result.rssMaxBytes)}`,
+    "",
+  ].join("\n");
 }
 
 /** Seconds of one pull by a containerd that has nothing. */

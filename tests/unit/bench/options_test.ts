@@ -10,11 +10,13 @@ Deno.test("readSettings() takes scenarios A and B with 16 hosts and 64 MiB where
   assertEquals(settings.against, ["bittorrent", "curl"]);
 });
 
-Deno.test("readSettings() knows the words swarm, transfer and client", () => {
+Deno.test("readSettings() knows the words swarm, transfer, client and registry", () => {
   assertEquals(readSettings(["swarm", "--scenario", "K,h"])?.scenarios, ["k", "h"]);
   assertEquals(readSettings(["transfer", "--size", "1GiB"])?.scenarios, ["i"]);
   assertEquals(readSettings(["transfer", "--size", "1GiB,2GiB"])?.pairSizes, [2 ** 30, 2 ** 31]);
   assertEquals(readSettings(["client"])?.scenarios, ["client"]);
+  assertEquals(readSettings(["registry"])?.scenarios, ["registry"]);
+  assertEquals(readSettings(["registry", "--size", "50MiB"])?.imageSize, 50 * 2 ** 20);
   assert(readSettings(["--scenario", "all"])!.scenarios.length >= 10);
 });
 
