@@ -5,7 +5,7 @@
  * knows. Who has rights pulls through the mirror; who has none gets nothing.
  */
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
-import { startCluster } from "../testutil/cluster.ts";
+import { jobEnded, startCluster } from "../testutil/cluster.ts";
 import { Containerd, type ContainerdOptions, containerProblem } from "../testutil/containerd.ts";
 import { podmanPull } from "../testutil/podman.ts";
 import { type DaemonProcess, spawnDaemon } from "../testutil/process.ts";
@@ -25,28 +25,31 @@ const USER = { username: "user", password: "pass" };
 interface Private {
   readonly registry: TestRegistry;
   readonly image: RunnableImage;
-  readonly caPath: string;
+  /** Null without TLS. */
+  readonly caPath: string | null;
   readonly config: Record<string, unknown>;
 }
 
 async function privateRegistry(options: RegistryOptions, stack: AsyncDisposableStack): Promise<Private> {
   const image = await makeRunnableImage([1_500_000, 600_000, 300]);
-  const registry = stack.use(await startRegistry({ ...options, tls: true }));
+  const registry = stack.use(await startRegistry(options));
   // skopeo, which pushes, asks for its token by GET.
   registry.tokens?.allowGet(true);
   await registry.push(image.image, { name: "lab/app", tag: "v1" });
   registry.tokens?.allowGet(options.token?.postOnly !== true);
-  const folder = await Deno.makeTempDir({ prefix: "lacewing-test-" });
-  stack.defer(() => Deno.remove(folder, { recursive: true }));
-  const caPath = `${folder}/ca.pem`;
-  await Deno.writeTextFile(caPath, registry.ca ?? "");
+  const caPath = registry.ca === null ? null : await Deno.makeTempFile({ suffix: ".pem" });
+  if (caPath !== null) {
+    stack.defer(() => Deno.remove(caPath));
+    await Deno.writeTextFile(caPath, registry.ca ?? "");
+  }
   const { url } = registry;
-  const registryMirror = { url, certs: [caPath], registries: [{ host: NAME, url }] };
+  const registryMirror = { url, certs: caPath === null ? [] : [caPath], registries: [{ host: NAME, url }] };
   return { registry, image, caPath, config: { proxy: { tcpListen: { port: 0 }, registryMirror } } };
 }
 
 function hostsOf({ registry, caPath }: Private, { proxy }: DaemonProcess): ContainerdOptions {
-  return { registry: NAME, server: registry.url, serverCa: caPath, mirror: `http://${proxy}` };
+  const trust = caPath === null ? {} : { serverCa: caPath };
+  return { registry: NAME, server: registry.url, ...trust, mirror: `http://${proxy}` };
 }
 
 /** How many bytes of blobs the registry has sent, and how many of them to somebody else than the daemon. */
@@ -67,7 +70,7 @@ for (const options of WAYS) {
     ignore: problem !== null,
     async fn(test) {
       await using stack = new AsyncDisposableStack();
-      const origin = await privateRegistry(options, stack);
+      const origin = await privateRegistry({ ...options, tls: true }, stack);
       const daemon = stack.use(await spawnDaemon({ config: origin.config }));
       const { content, prints, blobBytes, image } = origin.image;
       await test.step("by ctr --user, which runs it", async () => {
@@ -126,42 +129,56 @@ for (const options of WAYS) {
 }
 
 Deno.test({
-  name: "a second user without rights gets no byte of a private image that lies in the cache and the swarm",
+  name: "a second user without rights gets no byte of private images that a pull and a preheat have brought",
   ignore: problem !== null,
   async fn() {
     await using stack = new AsyncDisposableStack();
     const strangers = { stranger: "word" };
+    // Without TLS: the manager gives no password to a token server in clear text when the registry has TLS.
     const origin = await privateRegistry({ auth: "token", token: { strangers } }, stack);
-    const cluster = stack.use(await startCluster({ daemons: 2, daemon: { config: origin.config } }));
-    const { image, content, blobBytes } = origin.image;
-    {
+    const { registry, config } = origin;
+    const preheated = await makeRunnableImage([400_000, 300], 2);
+    await registry.push(preheated.image, { name: "lab/app", tag: "v2" });
+    const cluster = stack.use(await startCluster({ daemons: 2, daemon: { config } }));
+    const args = { type: "image", url: registry.manifestUrl("lab/app", "v2"), scope: "all_peers", ...USER };
+    const created = await cluster.manager.api("POST", "/api/v1/jobs", { type: "preheat", args });
+    const job = await jobEnded(cluster.manager, created.body.id);
+    assertEquals(job.status, "SUCCESS", JSON.stringify(job.result));
+    const images = new Map([[REFERENCE, origin.image], [`${NAME}/lab/app:v2`, preheated]]);
+    for (const [reference, { content }] of images) {
       await using node = await Containerd.start(hostsOf(origin, cluster.daemons[0]!));
-      const { code, stderr } = await node.pull(REFERENCE, "--user", "user:pass");
+      const { code, stderr } = await node.pull(reference, "--user", "user:pass");
       assertEquals(code, 0, stderr);
       assertEquals(await node.content(), content);
     }
-    const bearer = await strangersToken(origin.registry);
+    // The two images share busybox's layer; each way brought what it brought once.
+    const before = await sent(origin);
+    assertEquals(before.pastDaemon, 0);
+    assert(before.all <= origin.image.blobBytes + preheated.blobBytes, `the registry sent ${before.all} B`);
+    const bearer = await strangersToken(registry);
     for (const daemon of cluster.daemons) {
       await using node = await Containerd.start(hostsOf(origin, daemon));
-      const byDigest = `${NAME}/lab/app@${image.index.digest}`;
-      for (const reference of [REFERENCE, byDigest]) {
-        assertNotEquals((await node.pull(reference, "--user", "stranger:word")).code, 0);
+      for (const [reference, { image }] of images) {
+        for (const wanted of [reference, `${NAME}/lab/app@${image.index.digest}`]) {
+          assertNotEquals((await node.pull(wanted, "--user", "stranger:word")).code, 0);
+        }
+        for (const digest of image.blobs.keys()) await assertDenied(daemon, digest, bearer);
       }
       assertEquals(await node.content(), []);
-      // Who knows the digests and asks for the blobs alone, whole or in parts, is not better off.
-      for (const { digest } of image.blobs.values()) {
-        for (const range of ["bytes=0-", "bytes=1-", "none"]) {
-          const url = `http://${daemon.proxy}/v2/lab/app/blobs/${digest}?ns=${NAME}`;
-          const response = await fetch(url, { headers: { authorization: `Bearer ${bearer}`, range } });
-          assertEquals(response.status, 401);
-          assertEquals((await response.json()).errors[0].code, "UNAUTHORIZED");
-        }
-      }
     }
-    assertEquals(await sent(origin), { all: blobBytes, pastDaemon: 0 });
-    assert(origin.registry.tokens!.requests.some(({ method }) => method === "POST"), "containerd asks by POST");
+    assertEquals(await sent(origin), before);
+    assert(registry.tokens!.requests.some(({ method }) => method === "POST"), "containerd asks by POST");
   },
 });
+
+/** Who knows a digest and asks for the blob alone, whole or in parts, is not better off. */
+async function assertDenied(daemon: DaemonProcess, digest: string, bearer: string): Promise<void> {
+  const url = `http://${daemon.proxy}/v2/lab/app/blobs/${digest}?ns=${NAME}`;
+  for (const range of ["bytes=0-", "bytes=1-", "none"]) {
+    const response = await fetch(url, { headers: { authorization: `Bearer ${bearer}`, range } });
+    assertEquals([response.status, (await response.json()).errors[0].code], [401, "UNAUTHORIZED"]);
+  }
+}
 
 /** A token that the registry trusts, and that grants nothing. */
 async function strangersToken({ tokens }: TestRegistry): Promise<string> {
