@@ -32,25 +32,27 @@ async function assertRuns(node: Containerd, { content, prints }: RunnableImage):
   assertEquals(stdout.trim(), prints, stderr);
 }
 
-Deno.test({
-  name: "containerd ends from the registry, and goes on where it was, when the daemon is killed in mid-pull",
-  ignore: problem !== null,
-  async fn() {
-    const image = await makeRunnableImage(SIZES);
-    await using registry = await registryWithImage(image);
-    await using daemon = await spawnDaemon({ config: proxyConfig(registry) });
-    const hosts = { registry: NAME, server: registry.url, mirror: `http://${daemon.proxy}` };
-    await using node = await Containerd.start(hosts);
-    const pulling = node.pull(REFERENCE);
-    await node.received(2 * MIB);
-    await daemon.kill("SIGKILL");
-    const { code, stderr } = await pulling;
-    assertEquals(code, 0, stderr);
-    await assertRuns(node, image);
-    const own = (await registry.blobReads()).filter(({ userAgent }) => userAgent.startsWith("containerd/"));
-    assert(own.some(({ status }) => status === 206), `containerd began anew: ${JSON.stringify(own)}`);
-  },
-});
+for (const signal of ["SIGKILL", "SIGTERM"] as const) {
+  Deno.test({
+    name: `containerd ends from the registry, and goes on where it was, when the daemon gets ${signal} in mid-pull`,
+    ignore: problem !== null,
+    async fn() {
+      const image = await makeRunnableImage(SIZES);
+      await using registry = await registryWithImage(image);
+      await using daemon = await spawnDaemon({ config: proxyConfig(registry) });
+      const hosts = { registry: NAME, server: registry.url, mirror: `http://${daemon.proxy}` };
+      await using node = await Containerd.start(hosts);
+      const pulling = node.pull(REFERENCE);
+      await node.received(2 * MIB);
+      await daemon.kill(signal);
+      const { code, stderr } = await pulling;
+      assertEquals(code, 0, stderr);
+      await assertRuns(node, image);
+      const own = (await registry.blobReads()).filter(({ userAgent }) => userAgent.startsWith("containerd/"));
+      assert(own.some(({ status }) => status === 206), `containerd began anew: ${JSON.stringify(own)}`);
+    },
+  });
+}
 
 Deno.test({
   name: "two containerds pull through their daemons to the end when the manager is killed in mid-pull",
