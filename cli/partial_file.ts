@@ -110,8 +110,8 @@ export class PartialFile implements Disposable {
     await this.file.seek(length, Deno.SeekMode.Start);
   }
 
-  write(bytes: Uint8Array): Promise<number> {
-    return this.file.write(bytes);
+  writeSync(bytes: Uint8Array): number {
+    return this.file.writeSync(bytes);
   }
 
   /** Leaves nothing: the bytes are of no use, or have their final name. */

@@ -99,7 +99,7 @@ Deno.test("a daemon is started where none runs, and asked until it answers", asy
   const found = await findDaemon({ ...NOTHING, socket: "/s" }, options);
   assertEquals(found, { connection: "to /s", socket: "/s", startedPid: 77 });
   assertEquals(started, [["--daemon-sock", "/s"]]);
-  assertEquals([clock.sleeps[0], disposals()], [10, 1]);
+  assertEquals([clock.sleeps[0], disposals()], [5, 1]);
   assert(clock.sleeps.every((ms) => ms <= 50));
 });
 

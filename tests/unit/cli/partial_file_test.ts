@@ -19,7 +19,7 @@ async function withOutput(run: (output: string, path: string) => Promise<void>):
 async function leave(output: string, text: string, facts = FACTS): Promise<void> {
   using partial = await PartialFile.open(output, WANTED);
   await partial!.begin(facts, 0);
-  await partial!.write(new TextEncoder().encode(text));
+  partial!.writeSync(new TextEncoder().encode(text));
 }
 
 async function found(output: string, wanted = WANTED) {
@@ -44,7 +44,7 @@ Deno.test("the next run finds the bytes, of which content they are, and goes on 
     assertEquals(partial!.found, { ...FACTS, have: 5 });
     await partial!.begin(FACTS, 4);
     assertEquals(await textOf(partial!.read(4)), "0123");
-    await partial!.write(new TextEncoder().encode("456789"));
+    partial!.writeSync(new TextEncoder().encode("456789"));
     assertEquals(await Deno.readTextFile(path), "0123456789");
   }));
 
