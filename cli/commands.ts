@@ -94,6 +94,23 @@ export const COMMAND_TABLE: Record<CommandName, CommandSpec> = {
     ],
     words: RUNTIMES,
   },
+  task: {
+    summary: "Explain which task a URL is, and who has it.",
+    usage: ["task explain URL [--filter 'NAME&NAME'] [--tag TAG] [--json]"],
+    details: [
+      "Prints the task's id and what went into it, whether this daemon, the other hosts of the cluster or a preheat " +
+      "have it, and which task the daemon's proxy makes of the same URL: where both differ, a preheat is not found by a " +
+      "pull, and the reason is told. Without a daemon only the id is told.",
+    ],
+    examples: [
+      ["A layer that was preheated", "lacewing task explain https://registry.example.com/v2/app/blobs/sha256:<hex>"],
+      [
+        "A signed URL, for a script",
+        "lacewing task explain 'https://h/f?Expires=1' --filter Expires --json",
+      ],
+    ],
+    words: ["explain"],
+  },
   version: {
     summary: "Show the version.",
     usage: ["version [--json]"],

@@ -52,6 +52,8 @@ async function run(parsed: ParsedCommand, context: CommandContext): Promise<void
       return await (await import("./commands/plugin.ts")).listSources(parsed, context);
     case "setup":
       return await (await import("./commands/setup.ts")).setUp(parsed, context);
+    case "task":
+      return await (await import("./commands/task.ts")).explainTask(parsed, context);
     case "version":
       return await (await import("./commands/version.ts")).showVersion(parsed);
     default:

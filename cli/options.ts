@@ -8,7 +8,17 @@
 
 import { SETUP_OPTIONS } from "./setup/options.ts";
 
-export const COMMANDS = ["download", "completion", "daemon", "doc", "help", "plugin", "setup", "version"] as const;
+export const COMMANDS = [
+  "download",
+  "completion",
+  "daemon",
+  "doc",
+  "help",
+  "plugin",
+  "setup",
+  "task",
+  "version",
+] as const;
 /** `download` is what happens without a command's name. */
 export type CommandName = (typeof COMMANDS)[number];
 
@@ -165,8 +175,8 @@ export const OPTIONS: readonly OptionSpec[] = [
     meaning: "Query parameters to leave out of the URL when hosts look for those who have the same content, such as " +
       "'Expires&Signature'. The request itself keeps them.",
     group: "Swarm",
-    commands: BOTH,
-    available: CLIENT,
+    commands: [...BOTH, "task"],
+    available: [...CLIENT, "task"],
   },
   {
     name: "tag",
@@ -175,8 +185,8 @@ export const OPTIONS: readonly OptionSpec[] = [
     default: null,
     meaning: "Keep this content apart from the same URL under another tag.",
     group: "Swarm",
-    commands: BOTH,
-    available: CLIENT,
+    commands: [...BOTH, "task"],
+    available: [...CLIENT, "task"],
     conflicts: ["digest"],
   },
   {
@@ -251,7 +261,7 @@ export const OPTIONS: readonly OptionSpec[] = [
     default: Deno.build.os === "darwin" ? "/tmp/daemon.sock" : "/var/run/daemon.sock",
     meaning: "Socket of the daemon. Where the default cannot be written, daemon.sock in $XDG_RUNTIME_DIR/lacewing.",
     group: "Daemon",
-    commands: [...BOTH, "setup"],
+    commands: [...BOTH, "setup", "task"],
   },
   {
     name: "config",
@@ -334,7 +344,7 @@ export const OPTIONS: readonly OptionSpec[] = [
     default: null,
     meaning: "Print JSON.",
     group: "General",
-    commands: ["version"],
+    commands: ["task", "version"],
   },
   {
     name: "path",

@@ -95,8 +95,8 @@ export function readDownloadSettings(
     output,
     headers: readHeaders(values),
     digest: digest === null ? null : named("digest", () => parseDigest(digest)),
-    filter: bounded(values, { name: "filter", length: 1024 }),
-    tag: bounded(values, { name: "tag", length: 256 }),
+    filter: boundedText(values, { name: "filter", length: 1024 }),
+    tag: boundedText(values, { name: "tag", length: 256 }),
     range: range === null ? null : named("range", () => parseRange(range)),
     timeoutMs: named("timeout", () => parseDuration(textOf(values, "timeout") ?? defaultOf("timeout"))),
     rateLimitBytesPerSecond: named(
@@ -107,7 +107,7 @@ export function readDownloadSettings(
     originalOffset: values.get("original-offset") === true,
     showProgress: values.get("show-progress") === true,
     recursive: readRecursive(values, output),
-    serviceName: bounded(values, { name: "service-name", length: 256 }) || defaultOf("service-name"),
+    serviceName: boundedText(values, { name: "service-name", length: 256 }) || defaultOf("service-name"),
     pprofPort: named("pprof-port", () => parsePprofPort(textOf(values, "pprof-port") ?? defaultOf("pprof-port"))),
   };
 }
@@ -228,7 +228,11 @@ function readHeaders(values: ParsedCommand["values"]): [string, string][] {
   });
 }
 
-function bounded(values: ParsedCommand["values"], { name, length }: { name: string; length: number }): string {
+/** @throws {LacewingError} `usage` if it is longer */
+export function boundedText(
+  values: ParsedCommand["values"],
+  { name, length }: { name: string; length: number },
+): string {
   const text = textOf(values, name) ?? "";
   if (text.length <= length) return text;
   throw usage(`Cannot use --${name}: it has ${text.length} characters, at most ${length} are taken`);

@@ -103,6 +103,7 @@ function startSchedulers(
     clock: systemClock,
     random: Math.random,
     clusters: () => store.clusters.snapshot.map(({ id, isDefault, scopes }) => ({ id, is_default: isDefault, scopes })),
+    jobsOf: (taskIds) => store.jobTasks.about(taskIds),
     joinToken: config.auth.joinToken,
   }, {
     neighbours: config.scheduler.neighbours,

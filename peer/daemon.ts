@@ -12,6 +12,7 @@ import { VERSION } from "./core/version.ts";
 import type { ProxyFacts } from "./core/wire/ipc.ts";
 import { type HostFacts, SCHEDULER_PATH } from "./core/wire/scheduler.ts";
 import { type DaemonConfig, fixedSchedulerUrls } from "./config.ts";
+import { explain } from "./explain.ts";
 import { startHealthServer } from "./health.ts";
 import { advertisedIp, hostId, platform } from "./host_facts.ts";
 import { startIpcServer } from "./ipc/server.ts";
@@ -169,6 +170,13 @@ export async function startPeer(options: PeerOptions): Promise<RunningPeer> {
         pid: Deno.pid,
         proxy: proxyFacts(config, proxy),
       }),
+      explain: (request) =>
+        explain(request, {
+          hostId: id,
+          proxy: config.proxy === undefined ? null : proxySettings(config.proxy, origins),
+          stored: () => store.list(),
+          find: swarm === null ? null : (taskIds) => swarm.find(taskIds),
+        }),
       log: log.room("ipc"),
       dataDir,
     }, { path: socket }),

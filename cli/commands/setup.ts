@@ -4,10 +4,8 @@
  * file (with --dry-run the files themselves), stderr what is left to do.
  */
 import { LacewingError } from "../../peer/core/errors.ts";
-import { machineFacts } from "../../peer/core/machine.ts";
-import { socketCandidates } from "../../peer/core/paths.ts";
-import { connectDaemon } from "../../peer/ipc/client.ts";
 import type { CommandContext } from "../context.ts";
+import { askDaemon } from "../daemon_question.ts";
 import { absolutePath } from "../output_path.ts";
 import type { ParsedCommand } from "../parse.ts";
 import { readDaemonSettings } from "../settings.ts";
@@ -21,7 +19,6 @@ import { safeLine, writeStdout } from "../terminal.ts";
 
 /** Where a daemon with nothing but a `proxy:` section listens. */
 const USUAL_MIRROR = new URL("http://127.0.0.1:65001");
-const STATUS_TIMEOUT_MS = 5_000;
 
 const PLANNERS: Record<Runtime, (order: SetupOrder, files: ConfigFiles) => Promise<SetupPlan>> = {
   containerd: planContainerd,
@@ -68,43 +65,33 @@ interface Mirror {
 }
 
 /** From the command line, else from the daemon that runs, else the usual place. */
-async function mirrorOf(settings: SetupSettings, parsed: ParsedCommand, context: CommandContext): Promise<Mirror> {
-  const asked = await askDaemon(parsed, { ...context, isMirrorGiven: settings.mirror !== null });
-  if (asked === null) {
-    if (settings.mirror !== null) return { mirror: settings.mirror, proxy: null, note: null };
+async function mirrorOf(
+  { mirror, runtime }: SetupSettings,
+  parsed: ParsedCommand,
+  { cwd, env }: CommandContext,
+): Promise<Mirror> {
+  const told = readDaemonSettings(parsed, env).socket;
+  const answer = await askDaemon(async (connection) => (await connection.status()).proxy ?? null, {
+    socket: told,
+    cwd,
+  });
+  if ("reason" in answer) {
+    if (mirror !== null) return { mirror, proxy: null, note: null };
+    // A socket that was named must be that of a daemon.
+    if (told !== null) throw answer.reason;
     const note = `no daemon answers: the mirror is taken to be ${USUAL_MIRROR.origin}; give --mirror for another one`;
     return { mirror: USUAL_MIRROR, proxy: null, note };
   }
-  const { proxy, socket } = asked;
-  if (settings.mirror !== null) return { mirror: settings.mirror, proxy, note: null };
+  const { value: proxy, socket } = answer;
+  if (mirror !== null) return { mirror, proxy, note: null };
   if (proxy === null) {
     throw new LacewingError(
       "config_invalid",
-      `Cannot set up ${settings.runtime}: the daemon at ${socket} has no proxy; add a section "proxy: {}" to its ` +
-        "configuration and start it again, or give --mirror",
+      `Cannot set up ${runtime}: the daemon at ${socket} has no proxy; add a section "proxy: {}" to its configuration ` +
+        "and start it again, or give --mirror",
     );
   }
   return { mirror: mirrorUrl(proxy.address), proxy, note: null };
-}
-
-async function askDaemon(
-  parsed: ParsedCommand,
-  { cwd, env, isMirrorGiven }: Pick<CommandContext, "cwd" | "env"> & { isMirrorGiven: boolean },
-): Promise<{ proxy: ProxyFacts | null; socket: string } | null> {
-  const told = readDaemonSettings(parsed, env).socket;
-  const isNeeded = told !== null && !isMirrorGiven;
-  for (const socket of told === null ? socketCandidates(machineFacts()) : [absolutePath(told, cwd)]) {
-    try {
-      using connection = await connectDaemon(socket);
-      const timer = setTimeout(() => connection[Symbol.dispose](), STATUS_TIMEOUT_MS);
-      const { proxy = null } = await connection.status().finally(() => clearTimeout(timer));
-      return { proxy, socket };
-    } catch (error) {
-      // A socket that was named must be that of a daemon.
-      if (!(error instanceof LacewingError) || error.code !== "no_daemon" || isNeeded) throw error;
-    }
-  }
-  return null;
 }
 
 /** The address for programs of this machine. @param address `HOST:PORT` that the proxy listens on */

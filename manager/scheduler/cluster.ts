@@ -7,11 +7,18 @@ import type { Clock, Random } from "../../peer/core/clock.ts";
 import { LacewingError } from "../../peer/core/errors.ts";
 import type { Logger } from "../../peer/core/log.ts";
 import { noTracer, type Tracer } from "../../peer/core/telemetry.ts";
-import type { HostFacts, HostMessage, OrderTask, SchedulerMessage, WireError } from "../../peer/core/wire/scheduler.ts";
+import type {
+  FoundTask,
+  HostFacts,
+  HostMessage,
+  OrderTask,
+  SchedulerMessage,
+  WireError,
+} from "../../peer/core/wire/scheduler.ts";
 import type { SchedulerConfig } from "./resource.ts";
 import { type Effect, Scheduler, type SchedulerEvent } from "./scheduler.ts";
 import type { HostView, PreheatProgress, PreheatScope, TaskView } from "./schedulers.ts";
-import { hostViews, taskViews } from "./views.ts";
+import { foundTask, hostViews, taskViews } from "./views.ts";
 
 const TICK_MS = 200;
 
@@ -58,6 +65,11 @@ export class Cluster implements Disposable {
 
   tasks(): TaskView[] {
     return taskViews(this.id, this.#scheduler);
+  }
+
+  /** Who has these tasks; those that nobody has are left out. */
+  find(taskIds: readonly string[]): FoundTask[] {
+    return taskIds.map((taskId) => foundTask(taskId, this.#scheduler)).filter((task) => task !== null);
   }
 
   /** A host is here; an older connection of the same host is closed. */

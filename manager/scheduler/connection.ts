@@ -10,7 +10,7 @@ import { sha256Hex } from "../../peer/core/digest.ts";
 import { LacewingError } from "../../peer/core/errors.ts";
 import type { Logger } from "../../peer/core/log.ts";
 import type { Tracer } from "../../peer/core/telemetry.ts";
-import { SCHEDULER_PROTOCOL, type SchedulerMessage } from "../../peer/core/wire/scheduler.ts";
+import { type FoundJob, SCHEDULER_PROTOCOL, type SchedulerMessage } from "../../peer/core/wire/scheduler.ts";
 import { Cluster } from "./cluster.ts";
 import { HostConnection } from "./host_connection.ts";
 import { placeHost } from "./placement.ts";
@@ -35,6 +35,8 @@ export interface SchedulerServiceDeps {
   readonly clusters: () => readonly ClusterPlacement[];
   /** What hosts must show to join; empty: nothing. */
   readonly joinToken: string;
+  /** Parts of jobs that are about these tasks, newest first. Default: there are no jobs. */
+  readonly jobsOf?: (taskIds: readonly string[]) => Promise<FoundJob[]>;
   /** Records what hosts join for. Default: nothing. */
   readonly tracer?: Tracer | undefined;
 }
@@ -56,6 +58,8 @@ interface Session {
   readonly remoteIp: string;
   hostId: string | null;
   cluster: Cluster | null;
+  /** Ends with the last answer to `find`. */
+  finding: Promise<void>;
   /** When it opened, or last said something. */
   heardAtMs: number;
 }
@@ -103,7 +107,9 @@ class Service implements SchedulerService {
     this.#stop.abort();
     const sockets = [...this.#sessions].map(({ connection }) => connection);
     for (const cluster of this.#clusters.values()) cluster[Symbol.dispose]();
+    const finding = [...this.#sessions].map((session) => session.finding);
     for (const connection of sockets) connection.shutDown();
+    await Promise.all(finding);
     const timeout = Promise.withResolvers<void>();
     const timer = setTimeout(() => timeout.resolve(), CLOSE_TIMEOUT_MS);
     await Promise.race([Promise.all(sockets.map(({ closed }) => closed)), timeout.promise]);
@@ -130,6 +136,7 @@ class Service implements SchedulerService {
         if (session.cluster === null || session.hostId === null) {
           throw new LacewingError("protocol", `Cannot take ${message.type}: say hello first`);
         }
+        if (message.type === "find") return this.#find(session, session.cluster, message);
         session.cluster.received(session.hostId, message);
       },
       onEnd: (reason) => this.#ended(session, reason),
@@ -140,6 +147,7 @@ class Service implements SchedulerService {
       remoteIp: remoteIp.replace(/^::ffff:(?=\d+\.)/, ""),
       hostId: null,
       cluster: null,
+      finding: Promise.resolve(),
       heardAtMs: this.deps.clock.nowMs(),
     };
     this.#sessions.add(session);
@@ -177,6 +185,15 @@ class Service implements SchedulerService {
     session.connection.send(JSON.stringify(welcome));
     cluster.connected(facts, session.connection);
     this.deps.log.info("host joined", { host_id: facts.id, hostname: facts.hostname, cluster_id: clusterId });
+  }
+
+  /** Answered one after the other, so that a host that asks much holds up itself alone. */
+  #find(session: Session, cluster: Cluster, { find_id, task_ids }: MessageOf<"find">): void {
+    session.finding = session.finding.then(async () => {
+      const jobs = await this.deps.jobsOf?.(task_ids) ?? [];
+      const found: SchedulerMessage = { type: "found", find_id, tasks: cluster.find(task_ids), jobs };
+      session.connection.send(JSON.stringify(found));
+    }).catch((error) => this.deps.log.error("tasks could not be found", { host_id: session.hostId, error }));
   }
 
   #ended(session: Session, reason: string): void {

@@ -150,6 +150,7 @@ export class Scheduler {
     const host = this.#hosts.get(hostId)!;
     switch (message.type) {
       case "hello":
+      case "find":
         return;
       case "heartbeat":
         host.uploads = message.uploads;
@@ -173,7 +174,10 @@ export class Scheduler {
 
   #swarmMessage(
     hostId: string,
-    message: Exclude<HostMessage, { type: "hello" | "heartbeat" | "held" | "dropped" | "join" | "order_progress" }>,
+    message: Exclude<
+      HostMessage,
+      { type: "hello" | "find" | "heartbeat" | "held" | "dropped" | "join" | "order_progress" }
+    >,
     nowMs: number,
   ): void {
     const swarm = this.#swarms.get(message.task_id);

@@ -1,4 +1,5 @@
 /** Turns a scheduler's state into what the API and the job worker see. Pure. */
+import { FOUND_MAX, type FoundTask } from "../../peer/core/wire/scheduler.ts";
 import type { Host } from "./resource.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { HostView, TaskView } from "./schedulers.ts";
@@ -13,6 +14,30 @@ export function hostViews(clusterId: number, scheduler: Scheduler): HostView[] {
     downloads,
     free_bytes: freeBytes,
   })).sort((a, b) => a.id < b.id ? -1 : 1);
+}
+
+/** Who has a task, in the words of the protocol; null where nobody has heard of it. */
+export function foundTask(taskId: string, scheduler: Scheduler): FoundTask | null {
+  const task = scheduler.tasks.get(taskId);
+  if (task === undefined) return null;
+  const hostIds = [...new Set([...task.holdings.keys(), ...scheduler.swarms.get(taskId)?.members.keys() ?? []])].sort();
+  // While the generation is being found out every one counts.
+  const holdingOf = (hostId: string) => task.meta === null ? task.holdings.get(hostId) : task.current(hostId);
+  const hosts = hostIds.map((hostId) => ({ host_id: hostId, holding: holdingOf(hostId) }));
+  // Who takes part and has nothing yet is no holder.
+  const holders = hosts.filter(({ holding }) => (holding?.pieceCount ?? 0) > 0 || holding?.complete === true);
+  return {
+    task_id: taskId,
+    content_length: task.meta?.content_length ?? null,
+    piece_length: task.meta?.piece_length ?? null,
+    host_count: holders.length,
+    hosts: holders.slice(0, FOUND_MAX).map(({ host_id, holding }) => ({
+      host_id,
+      hostname: scheduler.hosts.get(host_id)?.facts.hostname ?? "",
+      complete: holding?.complete ?? false,
+      piece_count: holding?.pieceCount ?? 0,
+    })),
+  };
 }
 
 /** Tasks that live hosts hold or take part in, by id. */

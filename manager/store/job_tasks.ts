@@ -4,6 +4,7 @@
  * which is how a job goes on where a killed manager left it.
  */
 import { type Expression, type Kysely, type Selectable, sql, type SqlBool } from "kysely";
+import { FOUND_MAX, type FoundJob } from "../../peer/core/wire/scheduler.ts";
 import type { TaskState } from "../jobs/job.ts";
 import type { JobTasksTable, Tables } from "./schema.ts";
 
@@ -131,6 +132,18 @@ export class JobTaskStore {
       .orderBy(sql`CASE state WHEN 'FAILURE' THEN 0 WHEN 'PENDING' THEN 1 ELSE 2 END`).orderBy("id")
       .limit(limit).offset(offset).execute();
     return rows.map(fromRow);
+  }
+
+  /** Parts of jobs that are about these tasks, newest job first, in the words of the scheduler's protocol. */
+  async about(taskIds: readonly string[]): Promise<FoundJob[]> {
+    const rows = await this.db.selectFrom("job_tasks").innerJoin("jobs", "jobs.id", "job_tasks.job_id")
+      .where("job_tasks.task_id", "in", taskIds)
+      .select(["job_tasks.task_id", "job_id", "cluster_id", "job_tasks.state", "hosts", "jobs.state as job_state"])
+      .orderBy("job_id", "desc").orderBy("cluster_id").limit(FOUND_MAX).execute();
+    return rows.map(({ hosts, ...row }) => ({
+      ...row,
+      host_count: JSON.parse(hosts).filter((host: TaskHost) => host.state === "SUCCESS").length,
+    }));
   }
 
   async byIds(ids: readonly number[]): Promise<JobTask[]> {

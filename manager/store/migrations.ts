@@ -54,6 +54,7 @@ async function first(db: Kysely<unknown>): Promise<void> {
     total INTEGER NOT NULL, done INTEGER NOT NULL, from_source INTEGER NOT NULL, from_peers INTEGER NOT NULL,
     UNIQUE (job_id, cluster_id, task_id))`);
   await run("CREATE INDEX job_tasks_state ON job_tasks (job_id, state)");
+  await run("CREATE INDEX job_tasks_task ON job_tasks (task_id)");
   await run(`CREATE TABLE personal_access_tokens (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, bio TEXT NOT NULL, digest TEXT NOT NULL UNIQUE,
     scopes TEXT NOT NULL, expires_at_ms INTEGER, last_used_at_ms INTEGER, created_at_ms INTEGER NOT NULL)`);

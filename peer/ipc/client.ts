@@ -6,13 +6,23 @@
  * daemon that goes away in the middle is `no_daemon`, never a short download.
  */
 import { fromWireError, LacewingError } from "../core/errors.ts";
-import type { DownloadRequestInput, DownloadStats, IpcReply, IpcRequest } from "../core/wire/ipc.ts";
+import type {
+  DownloadRequestInput,
+  DownloadStats,
+  Explained,
+  ExplainRequest,
+  IpcReply,
+  IpcRequest,
+} from "../core/wire/ipc.ts";
 import { IPC_PROTOCOL, readIpcReply } from "../core/wire/ipc_reply.ts";
 import { type ByteReader, LineReader, LineWriter } from "../core/wire/json_lines.ts";
 import type { TaskProgress } from "../task/task.ts";
 
 /** What a client asks for; the delivery is chosen by the method. */
 export type DownloadOrder = Omit<DownloadRequestInput, "type" | "v" | "delivery">;
+/** Which task a URL is. */
+export type ExplainQuestion = Pick<ExplainRequest, "url" | "tag" | "filter">;
+export type { Explained };
 export type DownloadProgress = TaskProgress;
 /** The daemon's own state. */
 export type DaemonStatus = Omit<Extract<IpcReply, { type: "status" }>, "type">;
@@ -45,6 +55,8 @@ export interface DaemonStream extends AsyncIterable<Uint8Array> {
 export interface DaemonConnection extends Disposable {
   /** @throws {LacewingError} `no_daemon` when the daemon goes away, or what it answers */
   status(): Promise<DaemonStatus>;
+  /** As `status`. */
+  explain(question: ExplainQuestion): Promise<Explained>;
   /** @throws {LacewingError} `no_daemon` when the daemon goes away, or what it answers; `signal.reason` */
   download(order: DownloadOrder, options?: DownloadOptions): Promise<DaemonDownload>;
   /** As `download`; what goes wrong is thrown while iterating. */
@@ -89,6 +101,12 @@ class UnixDaemonConnection implements DaemonConnection {
     await this.#ask({ type: "status", v: IPC_PROTOCOL });
     const { type: _, ...status } = await this.#expect("status");
     return status;
+  }
+
+  async explain(question: ExplainQuestion): Promise<Explained> {
+    await this.#ask({ ...question, type: "explain", v: IPC_PROTOCOL });
+    const { type: _, ...explained } = await this.#expect("explained");
+    return explained;
   }
 
   async download(order: DownloadOrder, { signal, ...listeners }: DownloadOptions = {}): Promise<DaemonDownload> {

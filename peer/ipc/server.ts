@@ -11,12 +11,14 @@ import { dirname } from "node:path";
 import { LacewingError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { TaskStarter } from "../task/task.ts";
-import { IpcSession, type IpcStatus } from "./session.ts";
+import { IpcSession, type IpcSessionDeps, type IpcStatus } from "./session.ts";
 
 export interface IpcServerDeps {
   readonly tasks: TaskStarter;
   /** What `status` answers. */
   readonly status: () => IpcStatus;
+  /** What `explain` answers; without it the question is refused. */
+  readonly explain?: IpcSessionDeps["explain"];
   readonly log: Logger;
   /** Where the store's files are, for clients that link them. */
   readonly dataDir?: string;

@@ -10,7 +10,15 @@ import { parseDigest } from "../core/digest.ts";
 import { LacewingError, toWireError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { parseRange } from "../core/range.ts";
-import { type DownloadRequest, ipcFollowUp, type IpcReply, type IpcRequest, ipcRequest } from "../core/wire/ipc.ts";
+import {
+  type DownloadRequest,
+  type Explained,
+  type ExplainRequest,
+  ipcFollowUp,
+  type IpcReply,
+  type IpcRequest,
+  ipcRequest,
+} from "../core/wire/ipc.ts";
 import { IPC_PROTOCOL } from "../core/wire/ipc_reply.ts";
 import { LineReader, LineWriter } from "../core/wire/json_lines.ts";
 import type { TaskRequest, TaskRun, TaskStarter } from "../task/task.ts";
@@ -21,6 +29,8 @@ export type IpcStatus = Omit<Extract<IpcReply, { type: "status" }>, "type">;
 export interface IpcSessionDeps {
   readonly tasks: TaskStarter;
   readonly status: () => IpcStatus;
+  /** What `explain` answers. */
+  readonly explain?: (request: ExplainRequest) => Promise<Explained>;
   readonly log: Logger;
   /** Where the store's files are, for clients that link them. */
   readonly dataDir?: string;
@@ -47,6 +57,7 @@ export class IpcSession {
     try {
       const request = await this.#request();
       if (request?.type === "status") await this.#say({ type: "status", ...this.deps.status() });
+      if (request?.type === "explain") await this.#say({ type: "explained", ...await this.#explain(request) });
       if (request?.type === "download") await this.#download(request);
     } catch (error) {
       await this.#fail(error);
@@ -75,6 +86,14 @@ export class IpcSession {
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  async #explain(request: ExplainRequest): Promise<Explained> {
+    const { explain } = this.deps;
+    if (explain === undefined) {
+      throw new LacewingError("protocol", "Cannot explain a task: this daemon does not know how");
+    }
+    return await orAborted(explain(request), this.#abort.signal);
   }
 
   async #download(request: DownloadRequest): Promise<void> {
@@ -180,7 +199,7 @@ function readRequest(value: unknown): IpcRequest {
   const type = (value as { type?: unknown }).type;
   const issue = parsed.error.issues[0];
   throw new LacewingError(
-    type === "download" || type === "status" ? "usage" : "protocol",
+    type === "download" || type === "status" || type === "explain" ? "usage" : "protocol",
     `Cannot serve: ${issue?.path.join(".") || "(top)"}: ${issue?.message}`,
   );
 }

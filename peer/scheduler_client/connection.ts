@@ -5,6 +5,7 @@
  * said again.
  */
 import type { Clock, Random } from "../core/clock.ts";
+import { LacewingError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import {
   batches,
@@ -48,6 +49,8 @@ export interface ConnectionDeps {
   readonly digestsOf: (taskId: string, generation: string) => Promise<[number, string][]>;
 }
 
+export type Found = Extract<SchedulerMessage, { type: "found" }>;
+
 interface Member {
   readonly spec: TaskSpec;
   readonly listener: SwarmListener;
@@ -59,6 +62,8 @@ interface Member {
 
 export class SchedulerConnection implements AsyncDisposable {
   readonly #members = new Map<string, Member>();
+  readonly #finds = new Map<number, { resolve: (found: Found) => void; reject: (error: unknown) => void }>();
+  #lastFind = 0;
   #socket: WebSocket | null = null;
   #welcomed = false;
   #everTried = false;
@@ -109,6 +114,26 @@ export class SchedulerConnection implements AsyncDisposable {
     };
   }
 
+  /** Who has these tasks. @throws {LacewingError} `unavailable`, `timeout` */
+  async find(taskIds: readonly string[]): Promise<Found> {
+    if (!this.#welcomed) throw new LacewingError("unavailable", "Cannot ask the scheduler: it is away");
+    const find_id = this.#lastFind += 1;
+    const { promise, resolve, reject } = Promise.withResolvers<Found>();
+    const late = new LacewingError(
+      "timeout",
+      `Cannot ask the scheduler: no answer within ${REPLY_TIMEOUT_MS / 1000} s`,
+    );
+    const timer = setTimeout(() => reject(late), REPLY_TIMEOUT_MS);
+    this.#finds.set(find_id, { resolve, reject });
+    this.#send({ type: "find", find_id, task_ids: [...taskIds] });
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      this.#finds.delete(find_id);
+    }
+  }
+
   /** Tells that tasks on disk have changed. */
   tell(held: readonly HeldTask[], dropped: readonly string[]): void {
     for (const tasks of batches(held)) this.#send({ type: "held", tasks });
@@ -156,6 +181,9 @@ export class SchedulerConnection implements AsyncDisposable {
     this.#welcomed = false;
     this.#everTried = true;
     clearInterval(this.#heartbeatTimer);
+    for (const { reject } of this.#finds.values()) {
+      reject(new LacewingError("unavailable", "Cannot ask the scheduler: it went away"));
+    }
     this.#closing.resolve();
     if (this.#closed) return;
     if (wasUp) this.deps.log.warn("lost the scheduler", { scheduler: this.url });
@@ -186,6 +214,7 @@ export class SchedulerConnection implements AsyncDisposable {
     if (message.type === "order" || message.type === "cancel_order") {
       return this.deps.onOrder(message, (answer) => this.#send(answer));
     }
+    if (message.type === "found") return this.#finds.get(message.find_id)?.resolve(message);
     const member = this.#members.get(message.task_id);
     if (member !== undefined) this.#deliver(member, message);
     else if (message.type === "want_digests") void this.#sendDigests(message.task_id, message.generation);
@@ -201,7 +230,7 @@ export class SchedulerConnection implements AsyncDisposable {
 
   #deliver(
     member: Member,
-    message: Exclude<SchedulerMessage, { type: "welcome" | "error" | "order" | "cancel_order" }>,
+    message: Exclude<SchedulerMessage, { type: "welcome" | "error" | "order" | "cancel_order" | "found" }>,
   ): void {
     const { listener } = member;
     switch (message.type) {

@@ -8,7 +8,7 @@ import { sha256Hex } from "../core/digest.ts";
 import { LacewingError } from "../core/errors.ts";
 import type { HeldTask, TaskSpec } from "../core/wire/scheduler.ts";
 import type { Membership, Swarm, SwarmListener } from "../task/swarm.ts";
-import { type ConnectionDeps, SchedulerConnection } from "./connection.ts";
+import { type ConnectionDeps, type Found, SchedulerConnection } from "./connection.ts";
 
 /** How long a task waits for the first list. */
 const FIRST_LIST_GRACE_MS = 2_000;
@@ -48,6 +48,16 @@ export class SchedulerSet implements Swarm, AsyncDisposable {
     const now = this.#pick(task.task_id);
     if (now !== null) return now.join(task, listener);
     return new LateMembership(this.#firstListOrGrace().then(() => this.#pick(task.task_id)), task, listener);
+  }
+
+  /** Asks each task's own scheduler who has it. @throws {LacewingError} `unavailable`, `timeout` */
+  async find(taskIds: readonly string[]): Promise<Pick<Found, "tasks" | "jobs">> {
+    const answers = await Promise.all(taskIds.map((taskId) => {
+      const connection = this.#pick(taskId);
+      if (connection === null) throw new LacewingError("unavailable", "Cannot ask a scheduler: none is known yet");
+      return connection.find([taskId]);
+    }));
+    return { tasks: answers.flatMap(({ tasks }) => tasks), jobs: answers.flatMap(({ jobs }) => jobs) };
   }
 
   tell(held: readonly HeldTask[], dropped: readonly string[]): void {

@@ -31,10 +31,16 @@ export const downloadRequest = z.object({
   traceparent: z.string().max(100).optional(),
 });
 
+/** Which task is this, who has it, and which one would the proxy make of it? */
+export const explainRequest = downloadRequest.pick({ v: true, url: true, tag: true, filter: true }).extend({
+  type: z.literal("explain"),
+});
+
 /** Client → daemon. */
 export const ipcRequest = z.discriminatedUnion("type", [
   downloadRequest,
   z.object({ type: z.literal("status"), v: z.literal(IPC_PROTOCOL) }),
+  explainRequest,
 ]);
 
 /** Client → daemon after `done` of delivery `file`: the link and the copy failed. */
@@ -58,6 +64,42 @@ export const downloadStats = z.object({
   parents: z.array(z.tuple([z.string().max(256), count])).max(1000).default([]),
   /** How the origin dates the content, as its Last-Modified says it. */
   last_modified: z.string().max(128).optional(),
+});
+
+/** One task that a URL may be, and who has it. */
+export const explainedTask = z.object({
+  /** Who asks for it: `request` as the client gave it, `containerd` with `ns`, `mirror` podman, docker and their like, `proxy` by HTTP_PROXY. */
+  ways: z.array(z.enum(["request", "containerd", "mirror", "proxy"])).min(1).max(4),
+  task_id: z.string().max(64),
+  /** As it is asked for, before the filter. */
+  url: z.string().max(16_384),
+  filter: z.string().max(1024),
+  tag: z.string().max(256),
+  /** Whether it goes through the swarm at all. */
+  shared: z.boolean(),
+  /** On this host's disk; null: nothing. */
+  held: z.object({
+    complete: z.boolean(),
+    content_length: count,
+    piece_count: count,
+    pieces: count,
+    verified: z.string().max(140).nullable(),
+  }).nullable(),
+  /** All hosts of the cluster that have something of it, this one among them; `hosts` names the first. */
+  host_count: count,
+  hosts: z.array(z.object({
+    host_id: z.string().max(64),
+    hostname: z.string().max(256),
+    complete: z.boolean(),
+    piece_count: count,
+  })).max(100),
+  jobs: z.array(z.object({
+    job_id: count,
+    cluster_id: count,
+    job_state: z.string().max(16),
+    state: z.string().max(16),
+    host_count: count,
+  })).max(100),
 });
 
 /** What the daemon's proxy is, for who sets up a runtime. */
@@ -101,11 +143,23 @@ export const ipcReply = z.discriminatedUnion("type", [
     /** Null: it is off. */
     proxy: proxyFacts.nullable().optional(),
   }),
+  z.object({
+    type: z.literal("explained"),
+    host_id: z.string().max(64),
+    /** Null: there is no proxy. */
+    proxy: z.object({ filter: z.string().max(1024), tag: z.string().max(256) }).nullable(),
+    /** Why the schedulers could not be asked; null: they were. */
+    cluster_error: wireError.nullable(),
+    tasks: z.array(explainedTask).min(1).max(4),
+  }),
   z.object({ type: z.literal("error"), error: wireError }),
 ]);
 
 export type DownloadRequest = z.output<typeof downloadRequest>;
 export type DownloadRequestInput = z.input<typeof downloadRequest>;
+export type ExplainRequest = z.output<typeof explainRequest>;
+export type ExplainedTask = z.output<typeof explainedTask>;
+export type Explained = Omit<Extract<z.output<typeof ipcReply>, { type: "explained" }>, "type">;
 export type ProxyFacts = z.output<typeof proxyFacts>;
 export type DownloadStats = z.output<typeof downloadStats>;
 export type IpcRequest = z.output<typeof ipcRequest>;

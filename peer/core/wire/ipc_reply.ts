@@ -35,8 +35,8 @@ const hostBytes: Read = (value, path) => {
   if (!Array.isArray(value) || value.length !== 2) throw new Unfit(path);
   return [text(256)(value[0], path), count(value[1], path)];
 };
-const list = (read: Read, lengthMax: number): Read => (value, path) => {
-  if (!Array.isArray(value) || value.length > lengthMax) throw new Unfit(path);
+const list = (read: Read, lengthMax: number, lengthMin = 0): Read => (value, path) => {
+  if (!Array.isArray(value) || value.length > lengthMax || value.length < lengthMin) throw new Unfit(path);
   return value.map((item) => read(item, path));
 };
 const parents: Read = (value, path) => value === undefined ? [] : list(hostBytes, 1000)(value, path);
@@ -55,12 +55,38 @@ const stats: Shape = {
   last_modified: optional(text(128)),
 };
 
+const WAYS = ["request", "containerd", "mirror", "proxy"];
+
 const proxy: Shape = {
   address: text(80),
   url: text(4096),
   dynamic: flag,
   registries: list(text(256), 1000),
   password: flag,
+};
+
+const wireError: Shape = { code: text(64), message: text(4000) };
+
+const explainedTask: Shape = {
+  ways: list(test((value) => typeof value === "string" && WAYS.includes(value)), 4, 1),
+  task_id: text(64),
+  url: text(16_384),
+  filter: text(1024),
+  tag: text(256),
+  shared: flag,
+  held: nullable(object({
+    complete: flag,
+    content_length: count,
+    piece_count: count,
+    pieces: count,
+    verified: nullable(text(140)),
+  })),
+  host_count: count,
+  hosts: list(object({ host_id: text(64), hostname: text(256), complete: flag, piece_count: count }), 100),
+  jobs: list(
+    object({ job_id: count, cluster_id: count, job_state: text(16), state: text(16), host_count: count }),
+    100,
+  ),
 };
 
 const SHAPES: Readonly<Record<IpcReply["type"], Shape>> = {
@@ -83,7 +109,13 @@ const SHAPES: Readonly<Record<IpcReply["type"], Shape>> = {
     pid: count,
     proxy: optional(nullable(object(proxy))),
   },
-  error: { error: object({ code: text(64), message: text(4000) }) },
+  explained: {
+    host_id: text(64),
+    proxy: nullable(object({ filter: text(1024), tag: text(256) })),
+    cluster_error: nullable(object(wireError)),
+    tasks: list(object(explainedTask), 4, 1),
+  },
+  error: { error: object(wireError) },
 };
 
 /** @returns the message without fields that are not known, or the path of what is wrong in it */

@@ -88,6 +88,39 @@ export const heldTask = taskSpec.extend({
   last_used_at: z.string().max(40).optional(),
 });
 
+/** Tasks asked for at once. */
+export const FIND_MAX = 16;
+/** Hosts of a task, and jobs, that an answer names at most. */
+export const FOUND_MAX = 100;
+
+/** Who has a task in this host's cluster. */
+export const foundTask = z.object({
+  task_id: hex,
+  content_length: count.nullable(),
+  piece_length: count.nullable(),
+  /** All of them; `hosts` names the first. */
+  host_count: count,
+  hosts: z.array(z.object({
+    host_id: id,
+    hostname: z.string().max(256),
+    complete: z.boolean(),
+    piece_count: count,
+  })).max(FOUND_MAX),
+});
+
+/** A task's part of a job, newest job first. */
+export const foundJob = z.object({
+  task_id: hex,
+  job_id: count,
+  cluster_id: count,
+  /** Of the job: PENDING, SUCCESS, FAILURE or CANCELED. */
+  job_state: z.string().max(16),
+  /** Of this task in it. */
+  state: z.string().max(16),
+  /** Hosts that have it by that job. */
+  host_count: count,
+});
+
 const orderState = z.enum(["running", "success", "failure"]);
 
 /** Host → scheduler. */
@@ -140,6 +173,8 @@ export const hostMessage = z.discriminatedUnion("type", [
   /** The origin was asked whether it still has this generation. */
   z.object({ type: z.literal("checked"), task_id: hex, generation: generationText, changed: z.boolean() }),
   z.object({ type: z.literal("complete"), task_id: hex, generation: generationText }),
+  /** Somebody wants to know who has these tasks, and which jobs they belong to. */
+  z.object({ type: z.literal("find"), find_id: count, task_ids: z.array(hex).min(1).max(FIND_MAX) }),
   z.object({
     type: z.literal("order_progress"),
     order_id: id,
@@ -211,6 +246,12 @@ export const schedulerMessage = z.discriminatedUnion("type", [
   z.object({ type: z.literal("want_digests"), task_id: hex, generation: generationText }),
   z.object({ type: z.literal("order"), order_id: id, kind: z.enum(["preheat", "drop"]), task: orderTask }),
   z.object({ type: z.literal("cancel_order"), order_id: id }),
+  z.object({
+    type: z.literal("found"),
+    find_id: count,
+    tasks: z.array(foundTask).max(FIND_MAX),
+    jobs: z.array(foundJob).max(FOUND_MAX),
+  }),
   /** Nobody can read the origin for this task: the reason. */
   z.object({ type: z.literal("failed"), task_id: hex, error: wireError }),
   z.object({ type: z.literal("error"), error: wireError }),
@@ -225,6 +266,8 @@ export type Neighbour = z.output<typeof neighbour>;
 export type OrderTask = z.output<typeof orderTask>;
 export type HostMessage = z.output<typeof hostMessage>;
 export type SchedulerMessage = z.output<typeof schedulerMessage>;
+export type FoundTask = z.output<typeof foundTask>;
+export type FoundJob = z.output<typeof foundJob>;
 export type WireError = z.output<typeof wireError>;
 
 /**

@@ -42,6 +42,7 @@ function inventDaemon(
     orders,
     sent: false,
     status: () => Promise.reject(new Error("not asked")),
+    explain: () => Promise.reject(new Error("not asked")),
     download(order: DownloadOrder) {
       orders.push(order);
       return Promise.resolve({

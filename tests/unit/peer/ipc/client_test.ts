@@ -57,12 +57,55 @@ Deno.test("connectDaemon() says no_daemon when there is no socket, none that lis
   }
 });
 
+const TASK = (url: string) => ({
+  ways: ["request" as const],
+  task_id: "t",
+  url,
+  filter: "a",
+  tag: "",
+  shared: true,
+  held: null,
+  host_count: 0,
+  hosts: [],
+  jobs: [],
+});
+
 Deno.test("status() gives the daemon's own state", async () => {
   await using place = await socketFolder();
   await using _server = await start(new ScriptedTasks(), place.path);
   using connection = await connectDaemon(place.path);
   assertEquals(await connection.status(), STATUS);
   await assertRejects(() => connection.status(), TypeError, "twice");
+});
+
+Deno.test("explain() gives what the daemon says of a URL, and its refusal", async () => {
+  await using place = await socketFolder();
+  const answer = (url: string) => ({ host_id: "h", proxy: null, cluster_error: null, tasks: [TASK(url)] });
+  {
+    await using _server = await startIpcServer({
+      tasks: new ScriptedTasks(),
+      status: () => STATUS,
+      explain: ({ url }) => {
+        if (url === "x") return Promise.reject(new LacewingError("usage", "no URL"));
+        return Promise.resolve(answer(url));
+      },
+      log: silentLogger,
+    }, { path: place.path });
+    using connection = await connectDaemon(place.path);
+    assertEquals(await connection.explain({ url: "http://h/f", filter: "a", tag: "" }), answer("http://h/f"));
+    using refused = await connectDaemon(place.path);
+    assertEquals(
+      (await assertRejects(() => refused.explain({ url: "x", filter: "", tag: "" }), LacewingError)).code,
+      "usage",
+    );
+  }
+  await using _server = await start(new ScriptedTasks(), place.path);
+  using connection = await connectDaemon(place.path);
+  await assertRejects(
+    () => connection.explain({ url: "http://h/f", filter: "", tag: "" }),
+    LacewingError,
+    "does not know",
+  );
 });
 
 Deno.test("download() gives path and stats, and holds the file until the connection is disposed", async () => {

@@ -1,5 +1,6 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { systemClock } from "../../../../peer/core/clock.ts";
+import { LacewingError } from "../../../../peer/core/errors.ts";
 import { silentLogger } from "../../../../peer/core/log.ts";
 import type { HeldTask, HostFacts, SchedulerMessage } from "../../../../peer/core/wire/scheduler.ts";
 import { type ConnectionDeps, SchedulerConnection } from "../../../../peer/scheduler_client/connection.ts";
@@ -160,6 +161,28 @@ Deno.test("digests of a task on disk that nobody works on are sent when asked fo
   await scheduler.got("hello");
   scheduler.send({ type: "want_digests", task_id: ID, generation: "g1" });
   assertEquals((await scheduler.got("pieces")).pieces, [[0, DIGEST]]);
+});
+
+Deno.test("who has a task is asked and answered, and a scheduler that is away or goes away is said to be", async () => {
+  await using scheduler = new FakeScheduler();
+  await using connection = new SchedulerConnection(
+    scheduler.url,
+    deps({ held: () => [{ ...SPEC, meta: META, piece_count: 1, complete: true }] }),
+  );
+  assertEquals((await assertRejects(() => connection.find([ID]), LacewingError, "away")).code, "unavailable");
+  await scheduler.got("held");
+  const finding = connection.find([ID]);
+  const { find_id, task_ids } = await scheduler.got("find");
+  assertEquals(task_ids, [ID]);
+  const found = { type: "found" as const, tasks: [], jobs: [] };
+  // An answer to what nobody asks any more is nobody's.
+  scheduler.send({ ...found, find_id: find_id + 1 });
+  scheduler.send({ ...found, find_id });
+  assertEquals(await finding, { ...found, find_id });
+  const lost = assertRejects(() => connection.find([ID]), LacewingError, "went away");
+  await scheduler.got("find", scheduler.received.findIndex(({ type }) => type === "find") + 1);
+  scheduler.breakAll();
+  assertEquals((await lost).code, "unavailable");
 });
 
 Deno.test("heartbeats carry the load", async () => {

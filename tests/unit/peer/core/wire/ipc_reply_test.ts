@@ -19,12 +19,31 @@ const STATS = {
   last_modified: "Mon, 01 Jan 2024 00:00:00 GMT",
 };
 const PROXY = { address: "127.0.0.1:65001", url: "https://r", dynamic: true, registries: ["r:5000"], password: false };
+const EXPLAINED = {
+  ways: ["request", "proxy"],
+  task_id: "t",
+  url: "http://h/f",
+  filter: "a",
+  tag: "",
+  shared: true,
+  held: { complete: false, content_length: 10, piece_count: 1, pieces: 2, verified: null },
+  host_count: 1,
+  hosts: [{ host_id: "h", hostname: "n", complete: true, piece_count: 2 }],
+  jobs: [{ job_id: 1, cluster_id: 1, job_state: "SUCCESS", state: "SUCCESS", host_count: 1 }],
+};
 const MESSAGES: Message[] = [
   { type: "accepted", task_id: "t", data_dir: "/d" },
   { type: "progress", total: 10, done: 1, from_local: 0, from_peers: 1, from_source: 0, peers: 1 },
   { type: "data", length: 5 },
   { type: "done", path: "/d/f", stats: STATS },
   { type: "status", version: "1", host_id: "h", tasks: 0, schedulers: 1, pid: 2, proxy: PROXY },
+  {
+    type: "explained",
+    host_id: "h",
+    proxy: { filter: "a&b", tag: "" },
+    cluster_error: { code: "timeout", message: "late" },
+    tasks: [EXPLAINED],
+  },
   { type: "error", error: { code: "network", message: "no" } },
 ];
 const VALUES: unknown[] = [

@@ -25,6 +25,10 @@ const REQUESTS: GoodRow[] = [
     optional: Object.keys(DOWNLOAD).filter((field) => !["type", "v", "url"].includes(field)),
   },
   { message: { type: "status", v: IPC_PROTOCOL } },
+  {
+    message: { type: "explain", v: IPC_PROTOCOL, url: "https://host/x", filter: "a&b", tag: "t" },
+    optional: ["filter", "tag"],
+  },
 ];
 testGoodRows("ipcRequest", ipcRequest, REQUESTS);
 
@@ -48,6 +52,8 @@ const BAD_REQUESTS: BadRow[] = [
   ["a type of another direction", { type: "accepted", task_id: "x" }, "type"],
   ["another version", { ...DOWNLOAD, v: 2 }, "v"],
   ["another version of status", { type: "status", v: 0 }, "v"],
+  ["another version of explain", { type: "explain", v: 0, url: "https://host/x" }, "v"],
+  ["an explanation of no URL", { type: "explain", v: 1, url: "" }, "url"],
   ["an empty URL", { ...DOWNLOAD, url: "" }, "url"],
   ["a URL that is too long", { ...DOWNLOAD, url: "x".repeat(8193) }, "url"],
   ["headers as an object", { ...DOWNLOAD, headers: { a: "b" } }, "headers"],
@@ -85,14 +91,35 @@ const STATS = {
 };
 const DONE = { type: "done", path: "/var/lib/x/data/y", stats: STATS };
 const PROGRESS = { type: "progress", total: 100, done: 5, from_local: 0, from_peers: 3, from_source: 2, peers: 1 };
-const STATUS = { type: "status", version: "0.1.0", host_id: "h1", tasks: 3, schedulers: 1, pid: 77 };
+const PROXY = { address: "127.0.0.1:65001", url: "https://r", dynamic: true, registries: ["r:5000"], password: false };
+const STATUS = { type: "status", version: "0.1.0", host_id: "h1", tasks: 3, schedulers: 1, pid: 77, proxy: PROXY };
+const TASK = {
+  ways: ["containerd", "mirror"],
+  task_id: "0".repeat(64),
+  url: "https://host/x?ns=host",
+  filter: "ns",
+  tag: "",
+  shared: true,
+  held: { complete: true, content_length: 10, piece_count: 1, pieces: 1, verified: null },
+  host_count: 1,
+  hosts: [{ host_id: "h1", hostname: "n", complete: true, piece_count: 1 }],
+  jobs: [{ job_id: 1, cluster_id: 1, job_state: "SUCCESS", state: "SUCCESS", host_count: 1 }],
+};
+const EXPLAINED = {
+  type: "explained",
+  host_id: "h1",
+  proxy: { filter: "ns", tag: "" },
+  cluster_error: { code: "unavailable", message: "alone" },
+  tasks: [TASK],
+};
 const ERROR = { type: "error", error: { code: "disk_full", message: "no room" } };
 const REPLIES: GoodRow[] = [
   { message: { type: "accepted", task_id: "0".repeat(64) } },
   { message: PROGRESS },
   { message: { type: "data", length: 65536 } },
   { message: DONE },
-  { message: STATUS },
+  { message: STATUS, optional: ["proxy"] },
+  { message: EXPLAINED },
   { message: ERROR },
 ];
 testGoodRows("ipcReply", ipcReply, REPLIES);
@@ -105,6 +132,13 @@ Deno.test("there is a good row for every type of request and reply", () => {
 
 const NULLS: [string, Record<string, unknown>][] = [
   ["progress of an unknown total", { ...PROGRESS, total: null }],
+  ["status without a proxy", { ...STATUS, proxy: null }],
+  ["an explanation of what nobody has", {
+    ...EXPLAINED,
+    proxy: null,
+    cluster_error: null,
+    tasks: [{ ...TASK, held: null }],
+  }],
   ["done without a file", { ...DONE, path: null }],
   ["done that was not verified", { ...DONE, stats: { ...STATS, verified: null } }],
 ];
@@ -130,6 +164,9 @@ const BAD_REPLIES: BadRow[] = [
     { ...DONE, stats: { ...STATS, parents: Array.from({ length: 1001 }, () => ["h", 1]) } },
     "stats.parents",
   ],
+  ["an explanation of nothing", { ...EXPLAINED, tasks: [] }, "tasks"],
+  ["an explanation of an unknown way", { ...EXPLAINED, tasks: [{ ...TASK, ways: ["other"] }] }, "tasks.0.ways.0"],
+  ["an explanation of five tasks", { ...EXPLAINED, tasks: Array.from({ length: 5 }, () => TASK) }, "tasks"],
   ["a version that is too long", { ...STATUS, version: "x".repeat(65) }, "version"],
   ["a host id that is too long", { ...STATUS, host_id: "x".repeat(65) }, "host_id"],
   ["an error as text", { type: "error", error: "no room" }, "error"],

@@ -7,6 +7,8 @@ import {
   BATCH_MAX,
   batches,
   decodeMessage,
+  FIND_MAX,
+  FOUND_MAX,
   generationText,
   hostMessage,
   MESSAGE_LENGTH_MAX,
@@ -42,6 +44,15 @@ const ERROR = { code: "source_failed", message: "the origin answered 500" };
 const HELD = { ...SPEC, meta: META, piece_count: 256, complete: true, last_used_at: "2024-01-01T00:00:00Z" };
 const NEIGHBOUR = { host_id: "h2", address: "10.0.0.2:65002", type: "seed", idc: "" };
 
+const FOUND = {
+  task_id: TASK,
+  content_length: 10,
+  piece_length: 262_144,
+  host_count: 1,
+  hosts: [{ host_id: "h2", hostname: "n", complete: true, piece_count: 1 }],
+};
+const JOB = { task_id: TASK, job_id: 1, cluster_id: 1, job_state: "SUCCESS", state: "SUCCESS", host_count: 1 };
+
 const HOST_MESSAGES: GoodRow[] = [
   { message: { type: "hello", v: 1, host: HOST, join_token: "t0k" }, optional: ["join_token"] },
   { message: { type: "held", tasks: [HELD] } },
@@ -67,6 +78,7 @@ const HOST_MESSAGES: GoodRow[] = [
   { message: { type: "bad_peer", task_id: TASK, host_id: "h2", piece: 5 } },
   { message: { type: "checked", task_id: TASK, generation: "g1", changed: true } },
   { message: { type: "complete", task_id: TASK, generation: "g1" } },
+  { message: { type: "find", find_id: 1, task_ids: [TASK] } },
   {
     message: {
       type: "order_progress",
@@ -94,6 +106,7 @@ const SCHEDULER_MESSAGES: GoodRow[] = [
   { message: { type: "want_digests", task_id: TASK, generation: "g1" } },
   { message: { type: "order", order_id: "o1", kind: "preheat", task: { ...SPEC, headers: { accept: "*/*" } } } },
   { message: { type: "cancel_order", order_id: "o1" } },
+  { message: { type: "found", find_id: 1, tasks: [FOUND], jobs: [JOB] } },
   { message: { type: "failed", task_id: TASK, error: ERROR } },
   { message: { type: "error", error: ERROR } },
 ];
@@ -156,6 +169,9 @@ const BAD_HOST: BadRow[] = [
   ["too many starving pieces", host("starving", { pieces: many(BATCH_MAX + 1, 1) }), "pieces"],
   ["an error without code", host("lease_end", { error: { message: "x" } }), "error.code"],
   ["an error that is too long", host("lease_end", { error: { ...ERROR, message: "x".repeat(4001) } }), "error.message"],
+  ["a question about no task", host("find", { task_ids: [] }), "task_ids"],
+  ["a question about too many tasks", host("find", { task_ids: many(FIND_MAX + 1, TASK) }), "task_ids"],
+  ["a question about what is no task", host("find", { task_ids: ["x"] }), "task_ids.0"],
   ["an unknown order state", host("order_progress", { state: "paused" }), "state"],
 ];
 testBadRows("hostMessage", hostMessage, BAD_HOST);
@@ -178,6 +194,13 @@ const BAD_SCHEDULER: BadRow[] = [
   ["a header that is no text", scheduler("order", { task: { ...SPEC, headers: { a: 1 } } }), "task.headers.a"],
   ["a long header", scheduler("order", { task: { ...SPEC, headers: { a: "x".repeat(8193) } } }), "task.headers.a"],
   ["a long header name", scheduler("order", { task: { ...SPEC, headers: { ["x".repeat(257)]: "" } } }), "task.headers"],
+  [
+    "too many hosts found",
+    scheduler("found", { tasks: [{ ...FOUND, hosts: many(FOUND_MAX + 1, FOUND.hosts[0]) }] }),
+    "tasks.0.hosts",
+  ],
+  ["too many jobs found", scheduler("found", { jobs: many(FOUND_MAX + 1, JOB) }), "jobs"],
+  ["a job without number", scheduler("found", { jobs: [{ ...JOB, job_id: "1" }] }), "jobs.0.job_id"],
   ["an empty order id", scheduler("cancel_order", { order_id: "" }), "order_id"],
   ["a code that is too long", scheduler("failed", { error: { code: "x".repeat(65), message: "" } }), "error.code"],
 ];
