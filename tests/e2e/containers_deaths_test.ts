@@ -71,6 +71,11 @@ Deno.test({
     await cluster.manager.kill("SIGKILL");
     for (const { code, stderr } of await Promise.all(pulls)) assertEquals(code, 0, stderr);
     for (const node of nodes) await assertRuns(node, image);
+    // Nor does a pull notice that begins when the manager is gone.
+    const later = await makeRunnableImage([MIB], 2);
+    await registry.push(later.image, { name: "lab/app", tag: "v2" });
+    const { code, stderr } = await nodes[0]!.pull(`${NAME}/lab/app:v2`);
+    assertEquals(code, 0, stderr);
     for (const { userAgent } of await registry.blobReads()) assertStringIncludes(userAgent, "lacewing/");
   },
 });
