@@ -8,6 +8,7 @@
  *
  * `deno task compile [--bundle] [--out DIR] [--target TRIPLE]`; `--bundle` leaves bundles on purpose.
  */
+import { commitOf } from "../cli/commands/version.ts";
 import { toAscii } from "./ascii.ts";
 import { denoFlags, mapInUse, projectRoot } from "./deno.ts";
 import { loadBuiltinsLate } from "./lazy_builtins.ts";
@@ -34,6 +35,9 @@ export const EXECUTABLES: readonly Executable[] = [
 
 /** A bundle may lie anywhere, so deno.json does not hold for it; the last two see to it that nothing is fetched. */
 const BUNDLE_RUN_FLAGS = ["--ext=js", "--no-config", "--no-lock", "--no-prompt", "--no-remote", "--no-npm"];
+
+/** In cli/commands/version.ts, as it stands in the bundle. */
+const BUILT_FROM = /^( *(?:const |var )?BUILT_FROM) = ""/m;
 
 const NO_DENORT =
   `Cannot make standalone executables: deno compile needs the runtime "denort", and dl.deno.land, where it
@@ -85,7 +89,9 @@ async function bundle({ entry, permissions }: Executable, root: string, path: st
   const { success, stderr } = await deno([...flags, `${root}/${entry}`], root);
   if (!success) throw new Error(`Cannot bundle ${entry}:\n${stderr}`);
   const head = shebang(permissions, await unstableFlags(root));
-  await Deno.writeTextFile(path, head + toAscii(loadBuiltinsLate(await Deno.readTextFile(path))), { mode: 0o755 });
+  const commit = commitOf(new URL(`file://${root}/`)) ?? "";
+  const program = (await Deno.readTextFile(path)).replace(BUILT_FROM, (_, name) => `${name} = "${commit}"`);
+  await Deno.writeTextFile(path, head + toAscii(loadBuiltinsLate(program)), { mode: 0o755 });
   await Deno.chmod(path, 0o755);
 }
 

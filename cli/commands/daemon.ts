@@ -14,8 +14,8 @@ export async function runDaemon(parsed: ParsedCommand, terminal: Terminal): Prom
   noArguments(parsed);
   const { args, idle } = daemonFlags(parsed);
   if (idle.length > 0) {
-    const are = idle.length === 1 ? "has" : "have";
-    terminal.write(`lacewing: ${idle.join(", ")} ${are} no effect on a daemon: give it to a download\n`);
+    const [have, them] = idle.length === 1 ? ["has", "it"] : ["have", "them"];
+    terminal.write(`lacewing: ${idle.join(", ")} ${have} no effect on a daemon: give ${them} to a download\n`);
   }
   const { main } = await import("../../peer/main.ts");
   return await main(args);

@@ -28,10 +28,17 @@ export async function showVersion(parsed: ParsedCommand): Promise<void> {
   );
 }
 
-/** Read from the checkout itself; an executable has `commit.txt` of its build. */
+/** Of a bundle and an executable: .ci/compile.ts writes it between the quotes. */
+const BUILT_FROM = "";
+
+/** Of what was built, else read from the checkout itself. */
 function commit(): string | null {
-  const root = new URL("../../", import.meta.url);
-  const head = read(new URL(".git/HEAD", root)) ?? read(new URL("commit.txt", root));
+  return BUILT_FROM === "" ? commitOf(new URL("../../", import.meta.url)) : BUILT_FROM;
+}
+
+/** The commit that is checked out; null where there is no repository. */
+export function commitOf(root: URL): string | null {
+  const head = read(new URL(".git/HEAD", root));
   const reference = head?.match(/^ref: (refs\/[\w./-]+)$/)?.[1];
   const id = reference === undefined
     ? head

@@ -6,6 +6,7 @@
 // covers: .ci/compile.ts
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { dirname } from "node:path";
+import { commitOf } from "../../cli/commands/version.ts";
 import { Child, type ChildResult, runToEnd } from "../testutil/child.ts";
 import { fileDigest } from "../testutil/content.ts";
 import { startOrigin } from "../testutil/origin.ts";
@@ -92,7 +93,12 @@ Deno.test("bundles run on their own: manager, peer and client, and a client that
   });
 
   await test.step("each tells its version and its help", async () => {
-    const version = JSON.parse((await bundles.run("lacewing", "version", "--json")).stdout).version;
+    const { version, commit } = JSON.parse((await bundles.run("lacewing", "version", "--json")).stdout);
+    assertEquals(
+      commit,
+      commitOf(new URL("../../", import.meta.url)),
+      "the bundle does not know what it was built from",
+    );
     for (const name of NAMES) {
       const { code, stdout } = await bundles.run(name, "--help");
       assertEquals([code, stdout.includes(name)], [0, true]);

@@ -4,7 +4,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { manualFiles } from "../../cli/manual.ts";
 import { VERSION } from "../../peer/core/version.ts";
-import { runClient } from "../testutil/process.ts";
+import { Child } from "../testutil/child.ts";
+import { denoRun, runClient } from "../testutil/process.ts";
 
 async function withFolder(run: (folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir();
@@ -55,6 +56,21 @@ Deno.test("completion prints a script for each shell", async () => {
   }
 });
 
+Deno.test("daemon takes the flags of a download, and says that they have no effect", () =>
+  withFolder(async (folder) => {
+    const config = `${folder}/client.yaml`;
+    await Deno.writeTextFile(config, "upload: { tcpListen: { port: 0 } }\nhealth: { tcpListen: { port: 0 } }\n");
+    const own = ["--config", config, "--workhome", folder, "--daemon-sock", `${folder}/d.sock`, "--logdir", folder];
+    const daemon = new Child([...denoRun("cli/main.ts"), "daemon", "-O", "/x", "--tag", "t", ...own]);
+    await daemon.line((line) => line.startsWith("ready "));
+    daemon.kill("SIGTERM");
+    const { code, stderr } = await daemon.ended;
+    assertEquals([code, stderr], [
+      0,
+      "lacewing: --output, --tag have no effect on a daemon: give them to a download\n",
+    ]);
+  }));
+
 Deno.test("doc writes the manual into a new folder", () =>
   withFolder(async (folder) => {
     assertEquals(await runClient(["doc", "--path", "a/b"], { cwd: folder }), { code: 0, stdout: "", stderr: "" });
@@ -92,7 +108,8 @@ const WRONG: [string[], string[]][] = [
   [["completion", "tcsh"], ["tcsh", "bash"]],
   [["doc", "--path", ""], ["--path", "empty"]],
   [["daemon", "--ratelimit", "5"], ["--ratelimit", "daemon"]],
-  [["daemon", "--output", "/x"], ["--output", "not available"]],
+  [["daemon", "--tag", "t", "--digest", "md5:0"], ["--tag", "--digest"]],
+  [["daemon", "--list"], ["--list", "--recursive"]],
   [["daemon", "now"], ["now", "no argument"]],
 ];
 for (const [args, words] of WRONG) {
