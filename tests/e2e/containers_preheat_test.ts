@@ -4,7 +4,7 @@ import { assert, assertEquals, assertNotEquals } from "@std/assert";
 import { taskId } from "../../peer/core/task_id.ts";
 import { type Cluster, jobEnded, joined, startCluster } from "../testutil/cluster.ts";
 import { Containerd, containerProblem } from "../testutil/containerd.ts";
-import type { DaemonProcess } from "../testutil/process.ts";
+import { type DaemonProcess, runClient } from "../testutil/process.ts";
 import { startRegistry, type TestRegistry } from "../testutil/registry.ts";
 import { makeRunnableImage, type RunnableImage } from "../testutil/runnable_image.ts";
 
@@ -65,6 +65,19 @@ async function taskOf(daemon: DaemonProcess, digest: string): Promise<string | n
   return response.headers.get("x-lacewing-task");
 }
 
+interface Explanation {
+  readonly task_id: string;
+  readonly found: { readonly jobs: readonly { state: string }[] };
+  readonly proxy: readonly { ways: readonly string[]; task_id: string; differs: readonly string[] }[];
+}
+
+/** What `lacewing task explain` says of a URL. */
+async function explained(daemon: DaemonProcess, url: string): Promise<Explanation> {
+  const { code, stdout, stderr } = await runClient(["task", "explain", "--daemon-sock", daemon.socket, "--json", url]);
+  assertEquals(code, 0, stderr);
+  return JSON.parse(stdout);
+}
+
 Deno.test({
   name: "containerd pulls a preheated image with no blob byte from the registry, unless the daemon's filter keeps ns",
   ignore: problem !== null,
@@ -96,6 +109,15 @@ Deno.test({
         assertEquals(await taskOf(other, digest), taskId(url, { filter: "Expires&Signature" }));
         assertNotEquals(await taskOf(other, digest), image.taskIds.get(digest));
         assertEquals(await taskOf(daemon!, digest), image.taskIds.get(digest));
+      }
+      const [digest = ""] = image.runnable.image.blobs.keys();
+      const blob = { url: `${registry.url}/v2/lab/app/blobs/${digest}`, task: image.taskIds.get(digest) };
+      const why = `ns=${NAME} stays in the proxy's URL: proxy.defaultFilter is "Expires&Signature"`;
+      for (const [asked, differs] of [[daemon!, []], [other, [why]]] as const) {
+        const { task_id, found, proxy } = await explained(asked, blob.url);
+        assertEquals([task_id, found.jobs[0]?.state], [blob.task, "SUCCESS"]);
+        const byContainerd = proxy.find(({ ways }) => ways.includes("containerd"));
+        assertEquals([byContainerd?.task_id, byContainerd?.differs], [await taskOf(asked, digest), differs]);
       }
     });
   },
