@@ -99,9 +99,9 @@ function proxyLines(task: ProxyTask, notAsked: Explanation["not_asked"]): string
   const bypass = task.shared
     ? []
     : [row("swarm", "passes by: only blobs and what a rule of proxy.proxies matches is shared")];
-  if (task.differs.length === 0) return [row("proxy", `the same task, when ${who} ask`), ...bypass];
+  if (task.differs.length === 0) return [row("proxy", `for ${who}: the same task`), ...bypass];
   return [
-    row("proxy", `another task, when ${who} ask: ${task.task_id}`),
+    row("proxy", `for ${who}: another task, ${task.task_id}`),
     row("url", task.url),
     ...task.differs.map((reason) => row("differs", reason)),
     ...bypass,

@@ -86,12 +86,12 @@ Deno.test("a proxy whose filter does not name ns makes another task for containe
   await using usual = await spawnDaemon({ config: { proxy: { tcpListen: { port: 0 } } } });
   const text = await explain(narrow.socket, BLOB);
   const other = taskId(`${BLOB}?ns=r.test`);
-  assert(text.includes(`proxy    another task, when containerd ask: ${other}\n`), text);
+  assert(text.includes(`proxy    for containerd: another task, ${other}\n`), text);
   assert(
     text.includes(`differs  ns=r.test stays in the proxy's URL: proxy.defaultFilter is "Expires&Signature"\n`),
     text,
   );
-  assert(text.includes("proxy    the same task, when podman, skopeo, CRI-O and docker ask\n"), text);
+  assert(text.includes("proxy    for podman, skopeo, CRI-O and docker: the same task\n"), text);
   assert(text.includes("cluster  not asked: this daemon works alone"), text);
   const same = await explain(usual.socket, BLOB);
   assert(!same.includes("another task"), same);

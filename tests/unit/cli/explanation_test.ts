@@ -91,10 +91,10 @@ Deno.test("who has it is told of this daemon, the others and the jobs, and where
       "daemon   has it: 2.0 KiB in 1 piece, verified sha256:aa\n",
       "cluster  name-b (complete), name-c (1 piece), 2 more\n",
       "preheat  job 7 (SUCCESS): SUCCESS in cluster 1, on 2 hosts\n",
-      "\nproxy    another task, when containerd ask: ",
+      "\nproxy    for containerd: another task, ",
       'differs  ns=r.test stays in the proxy\'s URL: proxy.defaultFilter is "Expires"\n',
       "daemon   has nothing of it\ncluster  no other host has it\npreheat  no job had it\n",
-      "\nproxy    the same task, when podman, skopeo, CRI-O and docker ask\n",
+      "\nproxy    for podman, skopeo, CRI-O and docker: the same task\n",
     ]
   ) assert(text.includes(line), `${text}\ndoes not say ${line}`);
 });
