@@ -27,9 +27,11 @@ export interface ContentStreamDeps {
 
 export type ContentSource = "local" | "peers" | "origin";
 
-/** Tries in a row without a byte; the first two go through the swarm. From then on the reader stays with the origin. */
-const TRIES_MAX = 5;
-const SWARM_TRIES = 2;
+/**
+ * Tries in a row without a byte, the first ones through the swarm; from then on the reader stays with the origin. Before the
+ * first byte few: a runtime that has another place to go to shall not wait. Each asks the origin up to four times.
+ */
+const TRIES = { before: { max: 2, swarm: 1 }, after: { max: 5, swarm: 2 } };
 const PAUSE_MS = 200;
 /** A swarm that gives nothing for so long is left; above the time that a scheduler is waited for (30 s). */
 const STALL_MS = 90_000;
@@ -166,8 +168,9 @@ export class ContentStream implements AsyncDisposable {
     await this.#leaveRun();
     if (!(error instanceof LacewingError) || isFinal(error, isBegun)) throw error;
     this.#tries += 1;
-    if (this.#tries >= TRIES_MAX) throw error;
-    this.#isDirect ||= this.#tries >= SWARM_TRIES;
+    const { max, swarm } = TRIES[isBegun ? "after" : "before"];
+    if (this.#tries >= max) throw error;
+    this.#isDirect ||= this.#tries >= swarm;
     this.deps.log.info("a reader goes on by another way", { error, tries: this.#tries, direct: this.#isDirect });
     await this.deps.clock.sleep(PAUSE_MS * 2 ** (this.#tries - 1), this.signal);
   }

@@ -37,7 +37,14 @@ const [URL_LENGTH_MAX, FILTER_LENGTH_MAX, TAG_LENGTH_MAX] = [8192, 1024, 256];
 /** W3C Trace Context, version 00. */
 const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
+/** A part of a content cannot be checked: none is given for so long after the whole was found wrong. */
+const WRONG_MS = 60_000;
+const WRONG_MAX = 1000;
+
 export class SharedContent {
+  /** URLs whose contents were found wrong, and until when that counts. */
+  readonly #wrong = new Map<string, number>();
+
   constructor(private readonly deps: SharedContentDeps) {}
 
   async serve(exchange: ClientExchange, content: Content): Promise<void> {
@@ -50,6 +57,7 @@ export class SharedContent {
     try {
       await this.#stream(exchange, content, claim);
     } catch (error) {
+      if (error instanceof LacewingError && error.code === "digest_mismatch") this.#foundWrong(content);
       if (exchange.isBegun || exchange.signal.aborted || !(error instanceof LacewingError)) throw error;
       if (error.code === "digest_mismatch") {
         const { status, fields, body } = refusal(502, "DIGEST_INVALID", error.message);
@@ -64,6 +72,9 @@ export class SharedContent {
     const { fields } = exchange.head;
     const etag = content.digest === null ? null : `"${content.digest}"`;
     const range = askedRange(fields, etag);
+    if (range !== null && this.#isWrong(content)) {
+      throw new LacewingError("digest_mismatch", "Cannot give a part of the content: the whole was wrong just now");
+    }
     const traceparent = valueOf(fields, "traceparent");
     await using stream = new ContentStream(this.deps, {
       url: content.url.href,
@@ -87,6 +98,21 @@ export class SharedContent {
       for await (const chunk of chunks) await exchange.write(chunk);
     }
     await exchange.end();
+    if (range === null) this.#wrong.delete(content.url.href);
+  }
+
+  #isWrong({ url }: Content): boolean {
+    return this.deps.clock.nowMs() < (this.#wrong.get(url.href) ?? 0);
+  }
+
+  #foundWrong(content: Content): void {
+    if (this.#isWrong(content)) return;
+    this.#wrong.delete(content.url.href);
+    this.#wrong.set(content.url.href, this.deps.clock.nowMs() + WRONG_MS);
+    for (const oldest of this.#wrong.keys()) {
+      if (this.#wrong.size <= WRONG_MAX) break;
+      this.#wrong.delete(oldest);
+    }
   }
 
   async #pass(exchange: ClientExchange, content: Content): Promise<void> {

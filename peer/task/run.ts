@@ -141,7 +141,7 @@ export class Run implements StreamingRun {
       if (!session.isComplete) session.setWindow(number, Math.max(1, Math.ceil(READ_AHEAD_LENGTH / pieceLength)));
       await session.pieceHeld(number, this.#ended.signal);
       const until = Math.min((number + 1) * pieceLength, end);
-      const read = await session.store.read(buffer.subarray(0, Math.min(buffer.length, until - offset)), offset);
+      const read = await this.#stored(session, buffer.subarray(0, Math.min(buffer.length, until - offset)), offset);
       if (read === 0) {
         throw new LacewingError("file", `Cannot read ${session.store.path}: it ends at byte ${offset}, want ${end}`);
       }
@@ -151,6 +151,17 @@ export class Run implements StreamingRun {
       yield reuse ? buffer.subarray(0, read) : buffer.slice(0, read);
     }
     await this.finished;
+  }
+
+  /** A task that failed meanwhile is closed: its reason tells more than that. */
+  async #stored(session: Session, buffer: Uint8Array, offset: number): Promise<number> {
+    this.#ended.signal.throwIfAborted();
+    try {
+      return await session.store.read(buffer, offset);
+    } catch (error) {
+      this.#ended.signal.throwIfAborted();
+      throw error;
+    }
   }
 
   [Symbol.asyncDispose](): Promise<void> {
