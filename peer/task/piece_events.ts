@@ -1,6 +1,7 @@
 /**
  * Tells the upload side which pieces become valid and which tasks go, so that
- * neighbours hear of a piece the moment it may be served.
+ * neighbours hear of a piece the moment it may be served, and whether it is
+ * news to them at all.
  */
 
 /** Called with a piece that became valid, or null when the generation is gone. */
@@ -8,6 +9,7 @@ export type PieceListener = (piece: number | null) => void;
 
 export class PieceEvents {
   readonly #listeners = new Map<string, Set<PieceListener>>();
+  readonly #known = new Map<string, (hostId: string, piece: number) => boolean>();
   readonly #openListeners = new Set<(taskId: string, generation: string) => void>();
 
   /** @returns the way to stop listening */
@@ -33,6 +35,24 @@ export class PieceEvents {
 
   held(taskId: string, generation: string, piece: number): void {
     for (const listener of this.#listeners.get(`${taskId}/${generation}`) ?? []) listener(piece);
+  }
+
+  /**
+   * Learns who can tell which pieces the neighbours have.
+   *
+   * @returns the way to forget it
+   */
+  knows(taskId: string, generation: string, isKnownTo: (hostId: string, piece: number) => boolean): () => void {
+    const key = `${taskId}/${generation}`;
+    this.#known.set(key, isKnownTo);
+    return () => {
+      if (this.#known.get(key) === isKnownTo) this.#known.delete(key);
+    };
+  }
+
+  /** Whether a neighbour has told that it holds the piece. */
+  isKnownTo(taskId: string, generation: string, { hostId, piece }: { hostId: string; piece: number }): boolean {
+    return this.#known.get(`${taskId}/${generation}`)?.(hostId, piece) === true;
   }
 
   gone(taskId: string, generation: string): void {

@@ -77,6 +77,11 @@ export class PiecePicker {
     for (const number of pieces) this.#addOffer(own, number);
   }
 
+  /** Whether the neighbour has told that it has the piece. */
+  isOffered(hostId: string, number: number): boolean {
+    return this.#offers.get(hostId)?.has(number) === true;
+  }
+
   /** The neighbour's link is gone, and its offers with it. */
   lost(hostId: string): void {
     for (const number of this.#offers.get(hostId) ?? []) this.#availability[number]! -= 1;

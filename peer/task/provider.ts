@@ -81,6 +81,7 @@ export function createPieceProvider(store: PieceStore, events: PieceEvents): Own
         pieceLength: meta.piece_length,
         read: (buffer, offset) => task.read(buffer, offset),
         watch: (listener) => events.watch(taskId, generation, listener),
+        isKnownTo: (hostId, piece) => events.isKnownTo(taskId, generation, { hostId, piece }),
         async [Symbol.asyncDispose]() {
           if (!held) return;
           held = false;

@@ -8,7 +8,7 @@ import { pieceCount } from "../core/piece.ts";
 import type { Neighbour, PieceDigest, TaskMeta, TaskSpec } from "../core/wire/scheduler.ts";
 import type { SourceBody } from "../source/source.ts";
 import type { StoredTask } from "../storage/piece_store.ts";
-import type { Traffic } from "./engine_deps.ts";
+import type { EngineDeps } from "./engine_deps.ts";
 import { Ledger, type PieceOrigin } from "./ledger.ts";
 import { PeerWork, type PeerWorkDeps } from "./peer_work.ts";
 import { PiecePicker } from "./piece_picker.ts";
@@ -56,6 +56,7 @@ export class Session {
   readonly #sources: SourceWork;
   readonly #waiters = new Map<number, Set<() => void>>();
   readonly #timer: ReturnType<typeof setInterval>;
+  readonly #forget: () => void;
   /** How long nothing has come; null while something is under way. */
   #idleMs: number | null = null;
   #checkedAtMs: number;
@@ -63,7 +64,7 @@ export class Session {
   #managed = false;
 
   constructor(
-    private readonly deps: PeerWorkDeps & SourceWorkDeps & { readonly traffic: Traffic },
+    private readonly deps: PeerWorkDeps & SourceWorkDeps & Pick<EngineDeps, "traffic" | "events">,
     private readonly options: SessionOptions,
     private readonly events: SessionEvents,
   ) {
@@ -101,6 +102,11 @@ export class Session {
       onFatal: (error) => events.onFatal(error),
       cancelPeers: (numbers) => this.#peers.cancel(numbers),
     });
+    this.#forget = deps.events.knows(
+      options.spec.task_id,
+      this.meta.generation,
+      (hostId, piece) => this.picker.isOffered(hostId, piece),
+    );
     this.#checkedAtMs = deps.clock.nowMs();
     this.#timer = setInterval(() => this.#check(), CHECK_INTERVAL_MS);
   }
@@ -192,6 +198,7 @@ export class Session {
   /** Ends all work; the store's handle stays open. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
+    this.#forget();
     await Promise.all([this.#peers.stop(), this.#sources.stop()]);
   }
 

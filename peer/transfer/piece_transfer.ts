@@ -68,6 +68,8 @@ export interface Holding extends AsyncDisposable {
   read(buffer: Uint8Array, offset: number): Promise<number>;
   /** Calls `listener` with each piece that becomes valid from now on, and with null when the task is dropped; returns the way to stop. */
   watch(listener: (piece: number | null) => void): () => void;
+  /** Whether a host has told that it holds the piece itself. Default: unknown. */
+  isKnownTo?(hostId: string, piece: number): boolean;
   /** Bytes of a piece of this task were sent to a host. */
   served?(hostId: string, bytes: number): void;
 }

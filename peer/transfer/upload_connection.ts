@@ -25,6 +25,7 @@ import { closeQuietly, isConnectionError } from "./connection.ts";
 import { formatHead, HEAD_LENGTH_MAX, readRequestHead, type RequestHead } from "./http_head.ts";
 import type { Holding, PieceProvider } from "./piece_transfer.ts";
 import { ExchangeSession } from "./upload_exchange.ts";
+import type { SharedTick } from "./shared_tick.ts";
 import type { Slot, UploadSlots } from "./upload_slots.ts";
 import { Watchdog } from "./watchdog.ts";
 
@@ -47,6 +48,8 @@ export interface UploadConnectionDeps {
   readonly log: Logger;
   readonly clock: Clock;
   readonly slots: UploadSlots;
+  /** When news of pieces go out. */
+  readonly tick: SharedTick;
   readonly limits: UploadLimits;
   readonly hostId: string;
   /** Aborted when the server stops. */

@@ -5,7 +5,8 @@
  * Keeps: every subscribe is answered with a bitmap; what was not written yet
  * is a set per subscription, never a queue, and above 4,096 numbers a new
  * bitmap: a neighbour that does not read costs no memory. A task that is not
- * known stays subscribed, and is looked at again when it is announced.
+ * known stays subscribed, and is looked at again when it is announced. A
+ * neighbour does not hear of pieces that it has itself.
  */
 import { LacewingError, toWireError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
@@ -13,6 +14,7 @@ import { type ByteWriter, type LineReader, LineWriter } from "../core/wire/json_
 import { type ExchangeEvent, exchangeRequest } from "../core/wire/piece.ts";
 import { messageOf } from "./connection.ts";
 import type { Holding, PieceProvider } from "./piece_transfer.ts";
+import type { SharedTick } from "./shared_tick.ts";
 
 /** Subscriptions of one neighbour; more than that many tasks at once is a fault. */
 const SUBSCRIPTIONS_MAX = 2000;
@@ -22,6 +24,8 @@ const HAVE_COUNT_MAX = 4096;
 export interface ExchangeDeps {
   readonly provider: PieceProvider;
   readonly log: Logger;
+  /** When news go out, shared by all sessions. */
+  readonly tick: SharedTick;
 }
 
 export class ExchangeSession {
@@ -86,6 +90,7 @@ export class ExchangeSession {
     }
     const subscription: Subscription = new Subscription(request.task_id, request.generation, {
       ...this.deps,
+      hostId: this.link.hostId,
       onDirty: () => this.#markDirty(subscription),
       track: (work) => this.#track(work),
     });
@@ -120,8 +125,8 @@ export class ExchangeSession {
   async #drain(): Promise<void> {
     try {
       while (this.#dirty.size > 0 && !this.#hasEnded) {
-        // One turn of the event loop, so that pieces that come together travel in one line.
-        await new Promise((resolve) => setTimeout(resolve, 0));
+        // Pieces that come together travel in one line.
+        await this.deps.tick.next();
         for (const subscription of [...this.#dirty]) {
           this.#dirty.delete(subscription);
           for (const event of subscription.takeEvents()) await this.#writer.writeJson(event);
@@ -137,6 +142,8 @@ export class ExchangeSession {
 }
 
 interface SubscriptionDeps extends ExchangeDeps {
+  /** The neighbour. */
+  readonly hostId: string;
   /** There is something to say. */
   readonly onDirty: () => void;
   /** Work that must end before the session has ended. */
@@ -188,12 +195,19 @@ class Subscription {
     if (this.#owesBitmap || this.#pieces.size > HAVE_COUNT_MAX) {
       const pieces = this.#holding?.pieces.toBase64() ?? "";
       events.push({ type: "bitmap", ...name, known: this.#holding !== null, pieces });
-    } else if (this.#pieces.size > 0) {
-      events.push({ type: "have", ...name, pieces: [...this.#pieces] });
+    } else {
+      const pieces = this.#news();
+      if (pieces.length > 0) events.push({ type: "have", ...name, pieces });
     }
     this.#owesGone = this.#owesBitmap = false;
     this.#pieces.clear();
     return events;
+  }
+
+  /** Half of all pieces, in a swarm of equals, are no news to a neighbour: it has told that it has them itself. */
+  #news(): number[] {
+    const holding = this.#holding;
+    return [...this.#pieces].filter((piece) => holding?.isKnownTo?.(this.deps.hostId, piece) !== true);
   }
 
   async #look(): Promise<void> {

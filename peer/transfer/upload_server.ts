@@ -14,6 +14,7 @@ import type { Tracer } from "../core/telemetry.ts";
 import type { Limiter } from "../core/rate_limit.ts";
 import { closeQuietly, formatHostPort, messageOf, prepare } from "./connection.ts";
 import type { PieceProvider } from "./piece_transfer.ts";
+import { SharedTick } from "./shared_tick.ts";
 import { UploadConnection, type UploadLimits } from "./upload_connection.ts";
 import { UploadSlots } from "./upload_slots.ts";
 
@@ -58,6 +59,8 @@ const BUFFER_LENGTH = 256 * 1024;
 /** Each costs a socket and about 20 KB; a neighbour has some 10. */
 const CONNECTIONS_MAX = 2048;
 /** Requests that wait for a slot, per slot. */
+/** Neighbours hear of pieces at most so often: half the time that a piece of 256 KiB takes at 100 Mbit/s. */
+const NEWS_INTERVAL_MS = 10;
 const WAITING_PER_SLOT = 4;
 const SLOT_WAIT_MS = 2_000;
 /** Pause after an accept that failed, for example because no file descriptor is free. */
@@ -83,6 +86,7 @@ export function startUploadServer(deps: UploadServerDeps, config: UploadServerCo
 }
 
 class TcpUploadServer implements UploadServer {
+  readonly #tick = new SharedTick(NEWS_INTERVAL_MS);
   readonly #listener: Deno.TcpListener;
   readonly #slots: UploadSlots;
   readonly #limits: UploadLimits;
@@ -149,6 +153,7 @@ class TcpUploadServer implements UploadServer {
     const connection = new UploadConnection(conn, {
       provider,
       limiter,
+      tick: this.#tick,
       log,
       clock,
       tracer,

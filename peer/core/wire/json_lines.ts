@@ -10,6 +10,9 @@ export const LINE_LENGTH_MAX = 1024 * 1024;
 /** Bytes asked for at once; a reader of short lines with raw bytes behind them asks for less. */
 const CHUNK_LENGTH = 64 * 1024;
 const NEWLINE = 10;
+/** Stateless as they are used, so that one of each serves all. */
+const DECODER = new TextDecoder();
+const ENCODER = new TextEncoder();
 
 /** What is read from: `Deno.Conn` and anything shaped like it. */
 export interface ByteReader {
@@ -66,7 +69,7 @@ export class LineReader {
       const newline = this.#buffer.subarray(this.#start + scanned, this.#end).indexOf(NEWLINE);
       if (newline >= 0) {
         const end = this.#start + scanned + newline;
-        const line = new TextDecoder().decode(this.#buffer.subarray(this.#start, end));
+        const line = DECODER.decode(this.#buffer.subarray(this.#start, end));
         this.#start = end + 1;
         return line.endsWith("\r") ? line.slice(0, -1) : line;
       }
@@ -121,7 +124,7 @@ export class LineWriter {
 
   /** @throws {RangeError} if the line would be over the bound. */
   writeJson(value: unknown): Promise<void> {
-    const bytes = new TextEncoder().encode(JSON.stringify(value) + "\n");
+    const bytes = ENCODER.encode(JSON.stringify(value) + "\n");
     if (bytes.length > LINE_LENGTH_MAX) throw new RangeError(`Cannot write line: ${bytes.length} bytes`);
     return this.writeBytes(bytes);
   }

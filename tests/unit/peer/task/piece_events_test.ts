@@ -60,3 +60,17 @@ Deno.test("whoever asks hears of each generation that begins", () => {
   events.opened("t", "g1");
   assertEquals(opened, ["t/g1", "t", "t/g1", "t"]);
 });
+
+Deno.test("PieceEvents knows what neighbours have as long as somebody can tell", () => {
+  const events = new PieceEvents();
+  const known = { hostId: "host-1", piece: 3 };
+  assertEquals(events.isKnownTo("t", "g", known), false);
+  const forgetOld = events.knows("t", "g", () => false);
+  const forget = events.knows("t", "g", (hostId, piece) => hostId === "host-1" && piece === 3);
+  forgetOld();
+  assertEquals(events.isKnownTo("t", "g", known), true);
+  assertEquals(events.isKnownTo("t", "g", { hostId: "host-2", piece: 3 }), false);
+  assertEquals(events.isKnownTo("t", "other", known), false);
+  forget();
+  assertEquals(events.isKnownTo("t", "g", known), false);
+});

@@ -28,6 +28,8 @@ export class MemoryProvider implements PieceProvider {
   holdCount = 0;
   /** Bytes by host, as the server tells. */
   readonly served = new Map<string, number>();
+  /** What hosts have told that they have. */
+  isKnownTo: (hostId: string, piece: number) => boolean = () => false;
   /** Awaited before each read: a test may stop a transfer here. */
   beforeRead: () => Promise<void> | void = () => {};
   /** Awaited before each hold. */
@@ -77,6 +79,7 @@ export class MemoryProvider implements PieceProvider {
         buffer.set(part);
         return part.length;
       },
+      isKnownTo: (hostId, piece) => this.isKnownTo(hostId, piece),
       watch: (listener) => {
         task.watchers.add(listener);
         return () => task.watchers.delete(listener);

@@ -80,6 +80,20 @@ Deno.test("exchange answers subscribe with a bitmap, then tells what becomes val
   assertEquals(await talk.hear(), { type: "have", task_id: TASK, generation: GENERATION, pieces: [1, 2, 50] });
 });
 
+Deno.test("exchange does not tell a neighbour of pieces that it has itself", async () => {
+  const provider = providerOf([]);
+  provider.isKnownTo = (hostId, piece) => hostId === "child" && piece < 10;
+  await using server = serve(provider);
+  using talk = await Talk.open(server);
+  await talk.subscribe();
+  await talk.hear();
+  for (const piece of [1, 9]) provider.commit(piece);
+  for (const piece of [2, 10, 11]) provider.commit(piece);
+  assertEquals(await talk.hear(), { type: "have", task_id: TASK, generation: GENERATION, pieces: [10, 11] });
+  await talk.subscribe();
+  assertEquals(await talk.hear(), bitmapEvent([1, 2, 9, 10, 11]));
+});
+
 Deno.test("exchange answers a second subscribe with everything anew", async () => {
   const provider = providerOf([3]);
   await using server = serve(provider);
