@@ -9,7 +9,7 @@ import { contentBytes } from "./content.ts";
 
 const [dataDir = "", taskId = "", length = ""] = Deno.args;
 const config = { taskExpireTimeMs: 0, diskGCThresholdBytes: 0, diskGCThresholdPercent: 0, keepStorage: true };
-const store = await openDiskStore({ dataDir, config });
+const store = await openDiskStore({ dataDir, config, flushDelayMs: 0 });
 const spec = { task_id: taskId, url: "http://origin.test/", tag: "", filter: "" };
 const meta = { generation: "g1", content_length: Number(length), piece_length: 16 * 1024, ranges: true };
 const task = await store.create(spec, meta);
