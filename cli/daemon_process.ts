@@ -13,6 +13,8 @@ import type { DaemonSettings } from "./settings.ts";
 
 /** How long a started daemon may take to answer, INTERFACE section 2. */
 const START_TIMEOUT_MS = 5_000;
+/** How much longer another daemon may take that was started in the same moment; else it runs, at a socket of its own. */
+const OTHER_TIMEOUT_MS = 2_000;
 /** A try takes 0.3 ms. */
 const RETRY_MS = 5;
 /** Exit code of a daemon that found another one on its work home. */
@@ -94,7 +96,8 @@ async function startAndConnect<Connection>(
 ): Promise<Found<Connection>> {
   using daemon = await start(daemonArgs(settings, { socket, cwd }));
   log.info("started a daemon", { socket, pid: daemon.pid });
-  const deadlineMs = clock.nowMs() + START_TIMEOUT_MS;
+  let deadlineMs = clock.nowMs() + START_TIMEOUT_MS;
+  let isOver = false;
   while (true) {
     await clock.sleep(RETRY_MS, signal);
     const code = daemon.exitCode();
@@ -105,6 +108,8 @@ async function startAndConnect<Connection>(
       signal.throwIfAborted();
     }
     const isLost = code !== null && code !== ALREADY_RUNNING_CODE;
+    if (code !== null && !isOver) deadlineMs = Math.min(deadlineMs, clock.nowMs() + OTHER_TIMEOUT_MS);
+    isOver = code !== null;
     if (isLost || clock.nowMs() >= deadlineMs) throw new LacewingError("no_daemon", whyNot(daemon, code));
   }
 }

@@ -125,6 +125,14 @@ Deno.test("a daemon that found another one is no reason to give up: the other wi
   assertEquals((await findDaemon(NOTHING, options)).connection, "to /var/run/daemon.sock");
 });
 
+Deno.test("where the other one listens elsewhere, that is said after 2 s", async () => {
+  const says = "lacewing-peer: Cannot start: a daemon (process 7) already runs on work home /w\n";
+  const { options, clock } = invent({ exit: { code: 1, after: 10 }, says });
+  const found = await findDaemon(NOTHING, options);
+  assert(found.connection === null && found.reason.includes("process 7"));
+  assert(clock.nowMs() >= 2000 && clock.nowMs() < 2200, String(clock.nowMs()));
+});
+
 Deno.test("a daemon that cannot be started is a reason, not a failure", async () => {
   const { options } = invent({ startFails: "no such program" });
   const found = await findDaemon(NOTHING, options);
