@@ -1,6 +1,6 @@
 // What the bench prints and draws: tests/bench/report.ts, tests/bench/svg.ts
 import { assert, assertAlmostEquals, assertEquals, assertThrows } from "@std/assert";
-import { medianSummary, scenarioTable, summarize } from "../../bench/report.ts";
+import { clientTable, medianSummary, scenarioTable, summarize } from "../../bench/report.ts";
 import type { HostFinish, ScenarioResult, Trial } from "../../bench/swarm_bench.ts";
 import { wavesOf } from "../../bench/swarm_bench.ts";
 import { plot, thin } from "../../bench/svg.ts";
@@ -81,4 +81,19 @@ Deno.test("wavesOf() cuts into groups of nearly one size", () => {
   assertEquals(wavesOf([1, 2, 3, 4, 5, 6, 7, 8], 4), [[1, 2], [3, 4], [5, 6], [7, 8]]);
   assertEquals(wavesOf([1, 2, 3], 2), [[1, 2], [3]]);
   assertEquals(wavesOf([1, 2], 4), [[1], [2]]);
+});
+
+Deno.test("clientTable() sets each client beside curl: medians of time and memory, the mean of CPU, the spread", () => {
+  const run = (ms: number, cpuMs = ms, rssMaxBytes = MIB) => ({ ms, cpuMs, rssMaxBytes });
+  const lines = clientTable([
+    { client: "curl", size: MIB, runs: [run(10), run(12), run(50)] },
+    { client: "lacewing, held", size: MIB, runs: [run(24, 0, 4 * MIB), run(24, 60, 4 * MIB), run(30, 60, 4 * MIB)] },
+  ]).split("\n");
+  assert(lines[0]!.includes("medians of 3 runs"));
+  const columns = lines.map((line) => line.trim().split(/ {2,}/));
+  assertEquals(columns[2]!.slice(0, 4), ["1.0 MiB", "curl", "12.0 ms", "1.00x"]);
+  assertEquals(columns[3]!, [
+    ...["1.0 MiB", "lacewing, held", "24.0 ms", "2.00x", "24.0 ms..30.0 ms"],
+    ...["40.0 ms", "1.67x", "4.0 MiB", "4.00x"],
+  ]);
 });
