@@ -72,6 +72,9 @@ class FetchAnswer implements TransportAnswer {
     this.#reader = response.body?.getReader({ mode: "byob" }) ?? null;
     this.#url = url;
     this.#signal = signal;
+    // fetch holds the way from its signal to a body that is being read weakly (Deno 2.9.6): after a garbage collection an
+    // abort no longer ends a read that waits.
+    signal.addEventListener("abort", () => void this.#reader?.cancel().catch(() => {}), { once: true });
   }
 
   async read(): Promise<Uint8Array | null> {
@@ -82,6 +85,7 @@ class FetchAnswer implements TransportAnswer {
       const { value, done } = await this.#reader.read(new Uint8Array(buffer));
       if (done) {
         this.#ended = true;
+        this.#signal.throwIfAborted();
         return null;
       }
       this.#buffer = value.buffer;

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { LacewingError } from "../../../../peer/core/errors.ts";
 import { FetchTransport } from "../../../../peer/source/fetch_transport.ts";
@@ -102,5 +104,27 @@ Deno.test("send() fails with network for a port that fetch blocks", async () => 
       LacewingError,
     );
     assertEquals(error.code, "network");
+  });
+});
+
+Deno.test("an abort ends a read that waits, however much garbage was collected meanwhile", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect: () => void = runInNewContext("gc");
+  await using server = new RawServer(async (write) => {
+    await write("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhalf");
+    return "keep";
+  });
+  await withTransport(async (transport) => {
+    const abort = new AbortController();
+    const url = new URL(`http://127.0.0.1:${server.port}/x`);
+    const answer = await transport.send({ url, headers: [], address: null, signal: abort.signal });
+    assertEquals((await answer.read())?.length, 4);
+    const reading = assertRejects(() => answer.read(), LacewingError);
+    for (let round = 0; round < 5; round++) {
+      collect();
+      await new Promise((resolve) => setTimeout(resolve, 0));
+    }
+    abort.abort(new LacewingError("timeout", "silent"));
+    assertEquals((await reading).code, "timeout");
   });
 });
