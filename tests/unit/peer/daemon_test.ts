@@ -60,7 +60,14 @@ Deno.test("a daemon tells where it listens, and who it is", async () => {
   assertMatch(upload, /^127\.0\.0\.1:\d+$/);
   assertMatch(health ?? "", /^127\.0\.0\.1:\d+$/);
   using connection = await connectDaemon(socket);
-  assertEquals(await connection.status(), { version: VERSION, host_id, tasks: 0, schedulers: 0, pid: Deno.pid });
+  assertEquals(await connection.status(), {
+    version: VERSION,
+    host_id,
+    tasks: 0,
+    schedulers: 0,
+    proxy: null,
+    pid: Deno.pid,
+  });
 });
 
 Deno.test("an upload address of IPv6 is written as a URL wants it", async () => {
