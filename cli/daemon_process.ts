@@ -92,8 +92,13 @@ export function daemonArgs(settings: DaemonSettings, { socket, cwd }: { socket: 
 async function startAndConnect<Connection>(
   socket: string,
   settings: DaemonSettings,
-  { cwd, clock, connect, log, signal, start }: FindOptions<Connection>,
+  { facts, cwd, clock, connect, log, signal, start }: FindOptions<Connection>,
 ): Promise<Found<Connection>> {
+  const { folder } = splitPath(socket);
+  if (!facts.writable(folder)) {
+    // The daemon would find out, too, and be 150 ms late with it.
+    throw new LacewingError("no_daemon", `no socket can be made in ${folder}; give --daemon-sock another path`);
+  }
   using daemon = await start(daemonArgs(settings, { socket, cwd }));
   log.info("started a daemon", { socket, pid: daemon.pid });
   let deadlineMs = clock.nowMs() + START_TIMEOUT_MS;

@@ -139,6 +139,14 @@ Deno.test("a daemon that cannot be started is a reason, not a failure", async ()
   assert(found.connection === null && found.reason === "no such program");
 });
 
+Deno.test("none is started where its socket could not be", async () => {
+  const { options, started } = invent({ answers: { "/var/run/daemon.sock": 2 } });
+  const facts = { ...FACTS, writable: (folder: string) => folder !== "/closed" };
+  const found = await findDaemon({ ...NOTHING, socket: "/closed/d.sock" }, { ...options, facts });
+  assert(found.connection === null && found.reason.startsWith("no socket can be made in /closed;"));
+  assertEquals(started, []);
+});
+
 Deno.test("a command that is stopped meanwhile starts nothing more", async () => {
   const stop = new AbortController();
   const { options, started } = invent();
