@@ -124,26 +124,6 @@ testInFolder("pieces outlive a store that was never closed", async (folder) => {
   assertEquals([...task!.pieces], [0, 2]);
 });
 
-testInFolder(
-  "pieces are recorded together a moment later, and at the latest when the task is closed",
-  async (folder) => {
-    const countIn = async (copy: string) => {
-      await copyFolder(folder, copy);
-      await using store = await open(copy);
-      return store.list()[0]?.pieceCount;
-    };
-    await using store = await open(folder, { flushDelayMs: 20 });
-    {
-      await using task = await store.create(specOf(1), metaOf(3000));
-      await fill(task, 1, [0, 1]);
-      assertEquals(await countIn(`${folder}.before`), 0);
-      for (let tries = 0; await countIn(`${folder}.${tries}`) !== 2; tries++) assert(tries < 100);
-      await fill(task, 1, [2]);
-    }
-    assertEquals(await countIn(`${folder}.after`), 3);
-  },
-);
-
 testInFolder("a killed process leaves only whole and right pieces", async (folder) => {
   const length = 64 * 1024 * 1024 + 5;
   const child = new Deno.Command(Deno.execPath(), {
