@@ -21,6 +21,7 @@ import { atSpeed, scenarioById } from "./scenarios.ts";
 import { runScenario, type ScenarioResult } from "./swarm_bench.ts";
 import { plot } from "./svg.ts";
 import { runTiny } from "./tiny_bench.ts";
+import { runTransfer, transferTable } from "./transfer_bench.ts";
 import { makeWorkload } from "./workload.ts";
 
 const CONTESTANTS: readonly Contestant[] = [lacewing, bittorrent, curl];
@@ -60,6 +61,7 @@ class Bench {
     this.signal.throwIfAborted();
     if (id === "h") await this.#tiny();
     else if (id === "i") await this.#pair();
+    else if (id === "transfer") await this.#transfer();
     else if (id === "client") await this.#client();
     else if (id === "registry") await this.#registry();
     else await this.#scenario(id);
@@ -113,6 +115,14 @@ class Bench {
     this.others.i = results;
     this.#isWrong ||= results.some(({ wrong }) => wrong.length > 0);
     say(pairTable(results));
+  }
+
+  async #transfer(): Promise<void> {
+    const { transferSize: size, rounds, small } = this.settings;
+    const results = await runTransfer({ size, rounds, small, folder: `${this.folder}/transfer` });
+    this.others.transfer = results;
+    this.#isWrong ||= results.some(({ isRight }) => !isRight);
+    say(transferTable(results));
   }
 
   async #client(): Promise<void> {

@@ -5,18 +5,20 @@ import { parseByteSize } from "../../peer/core/units.ts";
 import type { Sections } from "./contestant.ts";
 import { SCENARIOS } from "./scenarios.ts";
 
-export const USAGE = `Usage: deno task bench [swarm|transfer|client|registry] [flags]
+export const USAGE = `Usage: deno task bench [swarm|pair|transfer|client|registry] [flags]
 
   swarm       scenarios, see --scenario (the default)
-  transfer    one host to one host without limits (scenario i)
+  pair        one host to one host without limits (scenario i)
+  transfer    ways of sending, receiving and digesting pieces in one process each, beside nginx and curl
   client      the client beside curl, wget and aria2c: whole processes from nginx on loopback
   registry    containerd from a registry, straight and through a daemon, cold and warm; an image of 200MiB unless
               --size is given
 
-  --scenario a,b     which: ${SCENARIOS.map(({ id }) => id).join(" ")} h i registry (default a,b; "all")
+  --scenario a,b     which: ${SCENARIOS.map(({ id }) => id).join(" ")} h i transfer registry
+                     (default a,b; "all")
   --peers 16         hosts, 1 to 64
   --size 64MiB       size of the content; scenario i takes 1GiB,4GiB unless it is given,
-                     client 1KiB,1MiB,1GiB
+                     client 1KiB,1MiB,1GiB, transfer 512MiB
   --speed 1          factor on the rates of all links: below 1 where the CPU is too slow for 16 hosts at 50 Mbit/s
   --warm-up 4MiB     content that all daemons exchange before anything is measured; 0 for none
   --daemon JSON      sections laid over the daemons' configuration, such as {"upload":{"concurrent":4}}
@@ -34,8 +36,8 @@ export const USAGE = `Usage: deno task bench [swarm|transfer|client|registry] [f
 export const RIVALS = ["bittorrent", "curl"] as const;
 const PEERS_MAX = 64;
 /** Scenarios with a bench of their own. */
-const OTHERS = ["h", "i", "registry"];
-const SMALL_SCENARIOS = ["a", "h", "i", "registry"];
+const OTHERS = ["h", "i", "transfer", "registry"];
+const SMALL_SCENARIOS = ["a", "h", "i", "transfer", "registry"];
 
 export interface BenchSettings {
   readonly scenarios: readonly string[];
@@ -43,6 +45,8 @@ export interface BenchSettings {
   readonly size: number;
   /** Sizes of scenario i. */
   readonly pairSizes: readonly number[];
+  /** Bytes that each way of the transfer bench moves. */
+  readonly transferSize: number;
   /** Of the image of the registry's bench. */
   readonly imageSize: number;
   /** Sizes of the client's bench. */
@@ -93,6 +97,7 @@ export function readSettings(args: readonly string[]): BenchSettings | null {
     peers: whole("peers", text("peers", small ? "4" : "16"), PEERS_MAX),
     size: parseByteSize(size.split(",")[0]!),
     pairSizes,
+    transferSize: parseByteSize(text("size", small ? "64MiB" : "512MiB").split(",")[0]!),
     clientSizes,
     imageSize: parseByteSize(text("size", small ? "24MiB" : "200MiB").split(",")[0]!),
     speed: factor(text("speed", "1")),
@@ -111,8 +116,8 @@ export function readSettings(args: readonly string[]): BenchSettings | null {
 }
 
 function scenariosOf(what: string, list: string): string[] {
-  if (what === "transfer") return ["i"];
-  if (what === "client" || what === "registry") return [what];
+  if (what === "pair") return ["i"];
+  if (["transfer", "client", "registry"].includes(what)) return [what];
   if (what !== "swarm") throw wrong(`Cannot bench ${JSON.stringify(what)}`);
   const known = [...SCENARIOS.map(({ id }) => id), ...OTHERS];
   if (list === "all") return known;

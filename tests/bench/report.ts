@@ -154,7 +154,7 @@ function percent(share: number): string {
 }
 
 /** Cells in columns: the first to the left, the others to the right. */
-function table(rows: readonly string[][]): string[] {
+export function table(rows: readonly string[][]): string[] {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((cells) => cells[column]!.length)));
   return rows.map((cells) =>
     `   ${cells.map((cell, column) => align(cell, widths[column]!, column)).join("  ")}`.trimEnd()

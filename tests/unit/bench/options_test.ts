@@ -10,10 +10,12 @@ Deno.test("readSettings() takes scenarios A and B with 16 hosts and 64 MiB where
   assertEquals(settings.against, ["bittorrent", "curl"]);
 });
 
-Deno.test("readSettings() knows the words swarm, transfer, client and registry", () => {
+Deno.test("readSettings() knows the words swarm, pair, transfer, client and registry", () => {
   assertEquals(readSettings(["swarm", "--scenario", "K,h"])?.scenarios, ["k", "h"]);
-  assertEquals(readSettings(["transfer", "--size", "1GiB"])?.scenarios, ["i"]);
-  assertEquals(readSettings(["transfer", "--size", "1GiB,2GiB"])?.pairSizes, [2 ** 30, 2 ** 31]);
+  assertEquals(readSettings(["pair", "--size", "1GiB"])?.scenarios, ["i"]);
+  assertEquals(readSettings(["pair", "--size", "1GiB,2GiB"])?.pairSizes, [2 ** 30, 2 ** 31]);
+  assertEquals(readSettings(["transfer"])?.scenarios, ["transfer"]);
+  assertEquals(readSettings(["transfer", "--size", "1GiB"])?.transferSize, 2 ** 30);
   assertEquals(readSettings(["client"])?.scenarios, ["client"]);
   assertEquals(readSettings(["registry"])?.scenarios, ["registry"]);
   assertEquals(readSettings(["registry", "--size", "50MiB"])?.imageSize, 50 * 2 ** 20);
