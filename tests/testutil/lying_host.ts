@@ -1,6 +1,6 @@
 /**
  * A host that has joined a manager's cluster and serves pieces of the right
- * length with wrong bytes: the neighbour that must be found out.
+ * length with wrong bytes, or none at all: the neighbour that must be found out.
  */
 import { Bitmap } from "../../peer/core/bitmap.ts";
 import { systemClock } from "../../peer/core/clock.ts";
@@ -14,13 +14,18 @@ export interface LyingHost extends AsyncDisposable {
   readonly hostId: string;
   /** Bytes of wrong pieces that were sent. */
   sentBytes(): number;
+  /** Reads of pieces that were asked for. */
+  readonly reads: number;
 }
 
-/** Joins, and claims to hold the whole task. */
+/** Joins, and claims to hold the whole task. @param stalls whether it sends nothing where it would send wrong bytes */
 export async function startLyingHost(
   managerUrl: string,
   task: Omit<HeldTask, "piece_count" | "complete">,
+  { stalls = false }: { stalls?: boolean } = {},
 ): Promise<LyingHost> {
+  const stopped = Promise.withResolvers<void>();
+  let reads = 0;
   const hostId = `liar-${crypto.randomUUID()}`;
   const layout = { contentLength: task.meta.content_length, pieceLength: task.meta.piece_length };
   const pieces = new Bitmap(pieceCount(layout));
@@ -32,7 +37,11 @@ export async function startLyingHost(
           taskId !== task.task_id || generation !== task.meta.generation ? null : {
             pieces,
             ...layout,
-            read: (buffer: Uint8Array) => Promise.resolve(buffer.fill(0x21).length),
+            read: async (buffer: Uint8Array) => {
+              reads += 1;
+              if (stalls) await stopped.promise;
+              return buffer.fill(0x21).length;
+            },
             watch: () => () => {},
             [Symbol.asyncDispose]: () => Promise.resolve(),
           },
@@ -67,7 +76,11 @@ export async function startLyingHost(
   return {
     hostId,
     sentBytes: () => server.stats().sentBytes,
+    get reads() {
+      return reads;
+    },
     async [Symbol.asyncDispose]() {
+      stopped.resolve();
       socket.close();
       await closed.promise;
       await server[Symbol.asyncDispose]();
