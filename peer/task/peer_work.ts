@@ -16,6 +16,7 @@ import type { Neighbour } from "../core/wire/scheduler.ts";
 import type { Exchange, PieceClient } from "../transfer/piece_transfer.ts";
 import type { Ledger } from "./ledger.ts";
 import type { PiecePicker } from "./piece_picker.ts";
+import { RequestDepth } from "./request_depth.ts";
 
 /** Pause after a neighbour had no free slot, and the first one after it failed; doubled up to the maximum. */
 const BUSY_PAUSE_MS = 50;
@@ -42,7 +43,7 @@ export interface PeerWorkOptions {
   readonly taskId: string;
   readonly ledger: Ledger;
   readonly picker: PiecePicker;
-  /** Piece requests under way at once. */
+  /** Piece requests under way at once, at most. */
   readonly concurrent: number;
   readonly onWrong: (number: number, hostId: string) => void;
   /** Bytes came from a neighbour that are of no use: the end game's loser, a wrong piece. */
@@ -77,8 +78,11 @@ export class PeerWork {
   #knownOnly = false;
   /** How long the last requests took that succeeded. */
   readonly #durationsMs: number[] = [];
+  readonly #depth: RequestDepth;
 
-  constructor(private readonly deps: PeerWorkDeps, private readonly options: PeerWorkOptions) {}
+  constructor(private readonly deps: PeerWorkDeps, private readonly options: PeerWorkOptions) {
+    this.#depth = new RequestDepth(options.concurrent);
+  }
 
   get inFlight(): number {
     return this.#inFlight;
@@ -175,9 +179,10 @@ export class PeerWork {
     const { ledger } = this.options;
     const nowMs = this.deps.clock.nowMs();
     const ready = [...this.#neighbours].filter(([, state]) => state.pausedUntilMs <= nowMs);
-    const perNeighbour = Math.max(2, Math.min(4, Math.ceil(this.options.concurrent / Math.max(1, ready.length))));
+    const concurrent = this.#depth.count;
+    const perNeighbour = Math.max(2, Math.min(4, Math.ceil(concurrent / Math.max(1, ready.length))));
     const exhausted = new Set<string>();
-    while (this.#inFlight < this.options.concurrent) {
+    while (this.#inFlight < concurrent) {
       const next = this.#leastBusy(ready, perNeighbour, exhausted);
       if (next === null) break;
       const [hostId, state] = next;
@@ -303,6 +308,7 @@ export class PeerWork {
 
   #succeeded(state: NeighbourState, startedAtMs: number): void {
     state.failures = 0;
+    this.#depth.succeeded();
     this.#durationsMs.push(this.deps.clock.nowMs() - startedAtMs);
     if (this.#durationsMs.length > DURATIONS_KEPT) this.#durationsMs.shift();
   }
@@ -313,7 +319,8 @@ export class PeerWork {
       return this.options.onFatal(error);
     }
     const busy = error instanceof LacewingError && error.code === "unavailable";
-    state.failures += busy ? 0 : 1;
+    if (busy) this.#depth.refused();
+    else state.failures += 1;
     const pauseMs = busy ? BUSY_PAUSE_MS : Math.min(FAILED_PAUSE_MS * 2 ** (state.failures - 1), FAILED_PAUSE_MS_MAX);
     state.pausedUntilMs = this.deps.clock.nowMs() + pauseMs * (0.5 + this.deps.random());
     this.deps.log.debug("piece request failed", { host_id: hostId, piece: number, error });

@@ -101,6 +101,7 @@ export class Session {
       },
       onFatal: (error) => events.onFatal(error),
       cancelPeers: (numbers) => this.#peers.cancel(numbers),
+      isServed: () => this.#peers.inFlight > 0,
     });
     this.#forget = deps.events.knows(
       options.spec.task_id,

@@ -43,6 +43,8 @@ export interface SourceWorkOptions {
   readonly onLeaseEnd: (leaseId: number, error: unknown) => void;
   /** Working alone failed for good. */
   readonly onFatal: (error: unknown) => void;
+  /** Whether neighbours send pieces now: then a host that is alone reads one at a time beside them. */
+  readonly isServed: () => boolean;
   /** Ends requests to neighbours for these pieces. */
   readonly cancelPeers: (numbers: readonly number[]) => Promise<void>;
 }
@@ -116,14 +118,15 @@ export class SourceWork {
     if (open && !this.#stop.signal.aborted) this.options.onLeaseEnd(leaseId, failure);
   }
 
+  /** All hosts of a scheduler that is away are alone at once: 64 that each read all they could sent the origin's bytes 4 times. */
   #connections(): number {
-    return this.options.ledger.meta.ranges ? this.options.connections : 1;
+    return this.options.ledger.meta.ranges && !this.options.isServed() ? this.options.connections : 1;
   }
 
   /** The first run of wanted pieces that nobody works on; the whole content where the origin has no ranges. */
   #nextOwnRun(): { first: number; count: number } | null {
     const { picker, ledger } = this.options;
-    const max = Math.max(1, Math.floor(OWN_RUN_LENGTH / ledger.meta.piece_length));
+    const max = this.options.isServed() ? 1 : Math.max(1, Math.floor(OWN_RUN_LENGTH / ledger.meta.piece_length));
     const idle = picker.idlePieces(ledger.meta.ranges ? max * this.#connections() : 1);
     const first = idle[0];
     if (first === undefined) return null;

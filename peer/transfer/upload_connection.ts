@@ -167,6 +167,7 @@ export class UploadConnection implements ByteReader, ByteWriter {
     try {
       await this.#send(pieceRange(number, holding), { holding, slot, request, onSent: (bytes) => sent += bytes });
     } finally {
+      slot.sentBytes = sent;
       this.deps.onSent(sent);
       if (sent > 0) holding.served?.(claim.hostId, sent);
     }

@@ -58,10 +58,8 @@ export interface UploadServer extends AsyncDisposable {
 const BUFFER_LENGTH = 256 * 1024;
 /** Each costs a socket and about 20 KB; a neighbour has some 10. */
 const CONNECTIONS_MAX = 2048;
-/** Requests that wait for a slot, per slot. */
 /** Neighbours hear of pieces at most so often: half the time that a piece of 256 KiB takes at 100 Mbit/s. */
 const NEWS_INTERVAL_MS = 10;
-const WAITING_PER_SLOT = 4;
 const SLOT_WAIT_MS = 2_000;
 /** Pause after an accept that failed, for example because no file descriptor is free. */
 const ACCEPT_PAUSE_MS = 100;
@@ -98,10 +96,8 @@ class TcpUploadServer implements UploadServer {
 
   constructor(private readonly deps: UploadServerDeps, private readonly config: UploadServerConfig) {
     this.#limits = { ...UPLOAD_LIMITS, ...config.limits };
-    const count = config.concurrent ?? 16;
     this.#slots = new UploadSlots(deps.clock, {
-      count,
-      waitingMax: count * WAITING_PER_SLOT,
+      countMax: config.concurrent ?? 16,
       waitMs: this.#limits.slotWaitMs,
       bufferLength: BUFFER_LENGTH,
     });

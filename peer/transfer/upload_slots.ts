@@ -1,14 +1,16 @@
 /**
- * Decides who may send next: few slots, so that each upload is fast. When all
- * are taken, requests wait for a moment; a free slot goes to the child that has
- * the fewest slots, among those to the one that misses the most pieces, then
- * to who came first.
+ * Decides who may send next: few slots, so that each upload is fast (how many:
+ * `SlotCount`). When all are taken, few requests wait for a moment: what waits
+ * here another neighbour might send. A free slot goes to the child that has the
+ * fewest slots, among those to the one that misses the most pieces, then to
+ * who came first.
  *
- * Keeps: never more than `count` slots are out, never more than `waitingMax`
- * wait, none longer than `waitMs`. A slot owns the buffer its bytes go
- * through, so that memory is bounded by slots and not by connections.
+ * Keeps: never more than `countMax` slots are given out, never more wait than
+ * there are slots and one, none longer than `waitMs`. A slot owns the buffer its
+ * bytes go through, so that memory is bounded by slots and not by connections.
  */
 import type { Clock } from "../core/clock.ts";
+import { SlotCount } from "./slot_count.ts";
 import { Watchdog } from "./watchdog.ts";
 
 /** Who asks for a slot. */
@@ -21,11 +23,12 @@ export interface Claim {
 /** Leave to send one piece; give it back by disposing it. */
 export interface Slot extends Disposable {
   readonly buffer: Uint8Array<ArrayBuffer>;
+  /** Bytes of the piece that were sent, as the sender counts them. */
+  sentBytes: number;
 }
 
 export interface SlotsConfig {
-  readonly count: number;
-  readonly waitingMax: number;
+  readonly countMax: number;
   readonly waitMs: number;
   readonly bufferLength: number;
 }
@@ -34,13 +37,21 @@ interface Waiter extends Claim {
   readonly settle: (granted: boolean) => void;
 }
 
+/** How many may wait where so many slots are: one neighbour's requests for pieces fit in, and no more than a moment's work. */
+export function waitingMax(slotCount: number): number {
+  return slotCount + 1;
+}
+
 export class UploadSlots {
   readonly #buffers: Uint8Array<ArrayBuffer>[] = [];
   readonly #activeByHost = new Map<string, number>();
   readonly #waiting: Waiter[] = [];
+  readonly #count: SlotCount;
   #active = 0;
 
-  constructor(private readonly clock: Clock, private readonly config: SlotsConfig) {}
+  constructor(private readonly clock: Clock, private readonly config: SlotsConfig) {
+    this.#count = new SlotCount(config.countMax);
+  }
 
   /** Slots that are out. */
   get active(): number {
@@ -53,21 +64,23 @@ export class UploadSlots {
    */
   async acquire(claim: Claim, signal: AbortSignal): Promise<Slot | null> {
     signal.throwIfAborted();
-    if (this.#active >= this.config.count) {
-      if (this.#waiting.length >= this.config.waitingMax) return null;
+    if (this.#active >= this.#count.count) {
+      if (this.#waiting.length >= waitingMax(this.#count.count)) return null;
       if (!await this.#wait(claim, signal)) return null;
     } else this.#grant(claim);
     let isOut = true;
     const buffer = this.#buffers.pop() ?? new Uint8Array(this.config.bufferLength);
-    return {
+    const slot: Slot = {
       buffer,
+      sentBytes: 0,
       [Symbol.dispose]: () => {
         if (!isOut) return;
         isOut = false;
         this.#buffers.push(buffer);
-        this.#release(claim);
+        this.#release(claim, slot.sentBytes);
       },
     };
+    return slot;
   }
 
   async #wait(claim: Claim, signal: AbortSignal): Promise<boolean> {
@@ -97,17 +110,21 @@ export class UploadSlots {
     this.#activeByHost.set(hostId, (this.#activeByHost.get(hostId) ?? 0) + 1);
   }
 
-  #release({ hostId }: Claim): void {
+  #release({ hostId }: Claim, sentBytes: number): void {
+    const isBusy = this.#active >= this.#count.count && this.#waiting.length > 0;
+    this.#count.ended(sentBytes, { isBusy }, this.clock.nowMs());
     this.#active -= 1;
     const left = (this.#activeByHost.get(hostId) ?? 1) - 1;
     if (left === 0) this.#activeByHost.delete(hostId);
     else this.#activeByHost.set(hostId, left);
-    const next = nextClaim(this.#waiting, this.#activeByHost);
-    if (next === -1) return;
-    const [waiter] = this.#waiting.splice(next, 1);
-    if (waiter === undefined) return;
-    this.#grant(waiter);
-    waiter.settle(true);
+    while (this.#active < this.#count.count) {
+      const next = nextClaim(this.#waiting, this.#activeByHost);
+      if (next === -1) return;
+      const [waiter] = this.#waiting.splice(next, 1);
+      if (waiter === undefined) return;
+      this.#grant(waiter);
+      waiter.settle(true);
+    }
   }
 }
 

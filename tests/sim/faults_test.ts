@@ -3,14 +3,14 @@ import { assert } from "@std/assert";
 import { coldWave, mbit, MiB } from "./config.ts";
 import { expectSwarm } from "./expect.ts";
 
-Deno.test("4 of 16 hosts die half-way: the others end within 1.35 × the bound", () => {
+Deno.test("4 of 16 hosts die half-way: the others end within 1.2 × the bound", () => {
   const kills = [{ atMs: 6_000, count: 4, backAfterMs: null }];
-  expectSwarm(coldWave(16, { kills, watchMs: 250 }), { stretch: 1.35, originCopies: 1.3 });
+  expectSwarm(coldWave(16, { kills, watchMs: 250 }), { stretch: 1.2, originCopies: 1.1 });
 });
 
 Deno.test("4 of 16 hosts die half-way and 2 come back: what was on their disks counts", () => {
   const kills = [{ atMs: 6_000, count: 2, backAfterMs: null }, { atMs: 6_000, count: 2, backAfterMs: 2_000 }];
-  expectSwarm(coldWave(16, { kills, watchMs: 250 }), { stretch: 1.45, originCopies: 1.3 });
+  expectSwarm(coldWave(16, { kills, watchMs: 250 }), { stretch: 1.3, originCopies: 1.1 });
 });
 
 Deno.test("in a sparse graph a sixth dies every second and a half: no island, nobody starves", () => {
@@ -20,41 +20,41 @@ Deno.test("in a sparse graph a sixth dies every second and a half: no island, no
     backAfterMs: wave % 2 === 0 ? 1_500 : null,
   }));
   const config = coldWave(64, { kills, watchMs: 100 });
-  expectSwarm(config, { stretch: 1.7, originCopies: 1.15, waste: 0.05, idleMs: 4_000 });
+  expectSwarm(config, { stretch: 1.6, originCopies: 1.1, waste: 0.05, idleMs: 2_000 });
 });
 
 for (const [hosts, liars] of [[3, 1], [16, 2], [64, 4]] as const) {
   Deno.test(`${liars} of ${hosts} hosts claim everything and send rubbish: nobody keeps a wrong piece`, () => {
     const config = coldWave(hosts, { liars, watchMs: 250, contentLength: 32 * MiB });
-    expectSwarm(config, { stretch: 1.4, originCopies: 1.05, waste: 0.1 });
+    expectSwarm(config, { stretch: 1.3, originCopies: 1.02, waste: 0.1 });
   });
 }
 
 Deno.test("one transfer in fifty breaks off: that is what it costs", () => {
-  expectSwarm(coldWave(16, { loss: 0.02 }), { stretch: 1.2, originCopies: 1.02, waste: 0.05 });
+  expectSwarm(coldWave(16, { loss: 0.02 }), { stretch: 1.15, originCopies: 1.02, waste: 0.05 });
 });
 
 Deno.test("a host with a tenth of the uplink holds up the others no more than twice", () => {
   // It reads its share from the origin like all, and nobody else has those pieces.
   const upRate = (index: number) => mbit(index === 0 ? 5 : 50);
-  expectSwarm(coldWave(16, { upRate }), { stretch: 2.5, originCopies: 1.05 });
+  expectSwarm(coldWave(16, { upRate }), { stretch: 1.7, originCopies: 1.05 });
 });
 
 for (const hosts of [16, 64]) {
   Deno.test(`the scheduler of ${hosts} hosts restarts half-way: everybody ends with the right pieces`, () => {
     // What the restart costs is the hosts' own reads of the origin while it is away, not the scheduler's.
     const config = coldWave(hosts, { restarts: [{ atMs: 6_000, awayMs: 300 }], watchMs: 250 });
-    expectSwarm(config, { stretch: 4.5, originCopies: 4.2, idleMs: 5_000 });
+    expectSwarm(config, { stretch: 3.8, originCopies: 3.8, idleMs: 3_000 });
   });
 }
 
 Deno.test("the scheduler goes away near the end and never comes back: all end by themselves", () => {
   const config = coldWave(16, { restarts: [{ atMs: 10_500, awayMs: 500_000 }] });
-  expectSwarm(config, { stretch: 2.8, originCopies: 2.8 });
+  expectSwarm(config, { stretch: 2.0, originCopies: 2.0 });
 });
 
 Deno.test("two racks with a thin link: everybody ends", () => {
-  // Neighbours in another rack are asked as readily as those near: some three copies cross.
-  const outcome = expectSwarm(coldWave(16, { racks: 2, crossRate: mbit(50) }), { stretch: 3.4, originCopies: 1.05 });
-  assert(outcome.crossCopies <= 3.4, `${outcome.crossCopies} copies crossed`);
+  // Neighbours in another rack are asked as readily as those near: some four copies cross.
+  const outcome = expectSwarm(coldWave(16, { racks: 2, crossRate: mbit(50) }), { stretch: 4.1, originCopies: 1.05 });
+  assert(outcome.crossCopies <= 4.1, `${outcome.crossCopies} copies crossed`);
 });

@@ -262,7 +262,7 @@ export class SimHost {
     const picker = createPicker(this.config.policy, pieceCount, random);
     for (let number = 0; number < pieceCount; number++) if (before?.isHeld(number)) picker.held(number);
     const peers = new HostPeers(this, picker, this.#net);
-    this.#session = { picker, peers, source: new HostSource(this, picker, this.#net) };
+    this.#session = { picker, peers, source: new HostSource(this, picker, this.#net, () => peers.inFlight > 0) };
     if (!this.isLiar) picker.want(0, pieceCount);
     peers.update([...this.#known.values()], []);
     this.#watchIdleness();

@@ -4,6 +4,7 @@
  * and choice of the least busy neighbour.
  */
 import type { PiecePicker } from "../../peer/task/piece_picker.ts";
+import { RequestDepth } from "../../peer/task/request_depth.ts";
 import type { SimHost } from "./host.ts";
 import type { Network } from "./network.ts";
 import type { Upload } from "./uplink.ts";
@@ -40,7 +41,11 @@ export class HostPeers {
   inFlight = 0;
   isKnownOnly = false;
 
-  constructor(private readonly host: SimHost, private readonly picker: PiecePicker, private readonly net: Network) {}
+  readonly #depth: RequestDepth;
+
+  constructor(private readonly host: SimHost, private readonly picker: PiecePicker, private readonly net: Network) {
+    this.#depth = new RequestDepth(host.config.concurrent);
+  }
 
   update(add: readonly SimHost[], remove: readonly string[]): void {
     for (const id of remove) this.#drop(id);
@@ -57,7 +62,7 @@ export class HostPeers {
     const state = this.#neighbours.get(hostId);
     if (state === undefined) return;
     state.emptyAt = -1;
-    if (this.inFlight >= this.host.config.concurrent) return;
+    if (this.inFlight >= this.#depth.count) return;
     // Of all others nothing more is to be had than when they were last asked.
     if (state.pausedUntilMs <= this.net.queue.nowMs) this.#startRequests([[hostId, state]]);
   }
@@ -72,7 +77,7 @@ export class HostPeers {
   }
 
   pump(): void {
-    if (this.inFlight >= this.host.config.concurrent) return;
+    if (this.inFlight >= this.#depth.count) return;
     const { nowMs } = this.net.queue;
     const ready: [string, NeighbourState][] = [];
     const isEndGame = this.picker.heldCount + this.#flights.size >= this.picker.pieceCount;
@@ -103,6 +108,7 @@ export class HostPeers {
   arrived(transfer: Transfer, isRight: boolean): void {
     const { number, parent } = transfer;
     transfer.state.failures = 0;
+    this.#depth.succeeded();
     if (this.picker.isHeld(number)) this.net.count.wasted += 1;
     else {
       for (const other of [...this.#flights.get(number) ?? []]) {
@@ -117,7 +123,8 @@ export class HostPeers {
 
   failed(transfer: Transfer, { busy }: { busy: boolean }): void {
     const { state } = transfer;
-    state.failures += busy ? 0 : 1;
+    if (busy) this.#depth.refused();
+    else state.failures += 1;
     const pauseMs = busy ? BUSY_PAUSE_MS : Math.min(FAILED_PAUSE_MS * 2 ** (state.failures - 1), FAILED_PAUSE_MS_MAX);
     state.pausedUntilMs = this.net.queue.nowMs + pauseMs * (0.5 + this.net.random());
     this.#end(transfer, { cancelled: false });
@@ -149,7 +156,7 @@ export class HostPeers {
   }
 
   #startRequests(ready: [string, NeighbourState][]): void {
-    const { concurrent } = this.host.config;
+    const concurrent = this.#depth.count;
     const perNeighbour = Math.max(2, Math.min(4, Math.ceil(concurrent / Math.max(1, this.#neighbours.size))));
     const exhausted = new Set<string>();
     while (this.inFlight < concurrent) {

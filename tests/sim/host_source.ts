@@ -30,7 +30,13 @@ export class HostSource {
   #isAlone = false;
   bytes = 0;
 
-  constructor(private readonly host: SimHost, private readonly picker: PiecePicker, private readonly net: Network) {}
+  /** @param isServed whether neighbours send pieces now */
+  constructor(
+    private readonly host: SimHost,
+    private readonly picker: PiecePicker,
+    private readonly net: Network,
+    private readonly isServed: () => boolean,
+  ) {}
 
   get activeCount(): number {
     return this.#reads.size;
@@ -51,7 +57,8 @@ export class HostSource {
   }
 
   pump(): void {
-    while (this.#isAlone && [...this.#reads].filter(({ leaseId }) => leaseId === null).length < OWN_CONNECTIONS) {
+    const connections = () => this.isServed() ? 1 : OWN_CONNECTIONS;
+    while (this.#isAlone && [...this.#reads].filter(({ leaseId }) => leaseId === null).length < connections()) {
       const run = this.#nextOwnRun();
       if (run === null) return;
       this.#start(null, run, false);
@@ -65,7 +72,7 @@ export class HostSource {
   }
 
   #nextOwnRun(): { first: number; count: number } | null {
-    const max = Math.max(1, Math.floor(OWN_RUN_LENGTH / this.net.config.pieceLength));
+    const max = this.isServed() ? 1 : Math.max(1, Math.floor(OWN_RUN_LENGTH / this.net.config.pieceLength));
     const idle = this.picker.idlePieces(max * OWN_CONNECTIONS);
     const first = idle[0];
     if (first === undefined) return null;

@@ -1,27 +1,30 @@
 // Thresholds stand just above what the deciding files reach now, over seeds 1 to 5.
 import { assert, assertEquals } from "@std/assert";
-import { coldWave, mbit, MiB } from "./config.ts";
+import { coldWave, mbit, MiB, type Policy } from "./config.ts";
 import { expectSwarm } from "./expect.ts";
 import { simulate } from "./simulation.ts";
 
 for (
-  const [hosts, stretch] of [
-    [1, 1.03],
-    [2, 1.05],
-    [16, 1.15],
-    [32, 1.31],
-    [64, 1.20],
-    [256, 1.27],
-    [1000, 1.42],
+  const [hosts, stretch, messages, seeds] of [
+    [1, 1.03, 350, 5],
+    [2, 1.05, 500, 5],
+    [16, 1.10, 320, 5],
+    [32, 1.10, 320, 5],
+    [64, 1.11, 320, 5],
+    [256, 1.14, 320, 2],
+    [1000, 1.15, 320, 1],
   ] as const
 ) {
-  Deno.test(`a cold wave of ${hosts} hosts ends within ${stretch} × the bound, with one copy from the origin`, () => {
-    expectSwarm(coldWave(hosts, { watchMs: 500 }), { stretch, originCopies: 1.01 });
+  const name = `a cold wave of ${hosts} hosts ends within ${stretch} × the bound, with one copy from the origin`;
+  Deno.test(name, () => {
+    for (let seed = 1; seed <= seeds; seed++) {
+      expectSwarm(coldWave(hosts, { watchMs: 500, seed }), { stretch, originCopies: 1.01, messages });
+    }
   });
 }
 
-Deno.test("with four upload slots 64 hosts end within 1.16 × the bound", () => {
-  expectSwarm(coldWave(64, { slots: 4 }), { stretch: 1.16, originCopies: 1.01 });
+Deno.test("with four upload slots at most 64 hosts end within 1.11 × the bound", () => {
+  expectSwarm(coldWave(64, { slots: 4 }), { stretch: 1.11, originCopies: 1.01 });
 });
 
 Deno.test("a scarce origin is the only limit for hosts that are faster", () => {
@@ -31,17 +34,18 @@ Deno.test("a scarce origin is the only limit for hosts that are faster", () => {
 
 Deno.test("hosts of three speeds end with the slowest of them", () => {
   const rate = (index: number) => mbit(index % 4 === 0 ? 12.5 : index % 4 === 1 ? 100 : 50);
-  expectSwarm(coldWave(16, { upRate: rate, downRate: rate }), { stretch: 1.05, originCopies: 1.01 });
+  expectSwarm(coldWave(16, { upRate: rate, downRate: rate }), { stretch: 1.05, originCopies: 1.03 });
 });
 
 Deno.test("an origin far away costs a quarter, not a multiple", () => {
   const config = coldWave(16, { originLatencyMs: 50, schedulerLatencyMs: 20, latencyMs: 10 });
-  expectSwarm(config, { stretch: 1.35, originCopies: 1.01 });
+  expectSwarm(config, { stretch: 1.25, originCopies: 1.01 });
 });
 
-Deno.test("the order of pieces matters more than anything else: in order is twice as slow as rarest first", () => {
-  const of = (policy: "rarest" | "in-order") => simulate(coldWave(16, { policy })).stretch;
-  assert(of("in-order") > 2 * of("rarest"));
+Deno.test("rarest first is the fastest order of pieces; with few slots the others cost little", () => {
+  const of = (policy: Policy) => simulate(coldWave(64, { policy })).stretch;
+  const [rarest, random, inOrder] = [of("rarest"), of("random"), of("in-order")];
+  assert(rarest < random && random < inOrder && inOrder < 1.25, `${rarest}, ${random}, ${inOrder}`);
 });
 
 Deno.test("a tree of three children per host is twice as slow as the graph", () => {

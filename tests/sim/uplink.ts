@@ -1,14 +1,14 @@
 /**
- * What a host's upload server does, in virtual time: so many slots, requests
- * that wait for one for a moment, and the same choice among them as the real
- * one makes (`nextClaim`). Transfers in slots share the uplink.
+ * What a host's upload server does, in virtual time: as many slots as the real
+ * one gives (`SlotCount`), requests that wait for one for a moment, and the same
+ * choice among them (`nextClaim`). Transfers in slots share the uplink.
  */
-import { nextClaim } from "../../peer/transfer/upload_slots.ts";
+import { SlotCount } from "../../peer/transfer/slot_count.ts";
+import { nextClaim, waitingMax } from "../../peer/transfer/upload_slots.ts";
 import type { EventQueue } from "./event_queue.ts";
 import { type Flow, SharedLink } from "./links.ts";
 
-/** As peer/transfer/upload_server.ts has them. */
-const WAITING_PER_SLOT = 4;
+/** As peer/transfer/upload_server.ts has it. */
 const SLOT_WAIT_MS = 2_000;
 
 /** A piece that a host wants to be sent. */
@@ -30,16 +30,18 @@ export class Uplink {
   readonly link: SharedLink;
   readonly #active = new Map<Upload, Flow>();
   readonly #activeByHost = new Map<string, number>();
+  readonly #count: SlotCount;
   #waiting: Waiting[] = [];
   #isWatched = false;
 
-  constructor(private readonly queue: EventQueue, private readonly config: { rate: number; slots: number }) {
+  constructor(private readonly queue: EventQueue, config: { rate: number; slots: number }) {
     this.link = new SharedLink(queue, config.rate);
+    this.#count = new SlotCount(config.slots);
   }
 
   request(upload: Upload): void {
-    if (this.#active.size < this.config.slots) return this.#start(upload);
-    if (this.#waiting.length >= this.config.slots * WAITING_PER_SLOT) return upload.onRefused();
+    if (this.#active.size < this.#count.count) return this.#start(upload);
+    if (this.#waiting.length >= waitingMax(this.#count.count)) return upload.onRefused();
     this.#waiting.push({ ...upload, sinceMs: this.queue.nowMs });
     this.#watch();
   }
@@ -65,6 +67,8 @@ export class Uplink {
 
   #start(upload: Upload): void {
     const flow: Flow = this.link.start(upload.length, () => {
+      const isBusy = this.#active.size >= this.#count.count && this.#waiting.length > 0;
+      this.#count.ended(upload.length, { isBusy }, this.queue.nowMs);
       this.#release(upload);
       upload.onSent(flow.startedAtMs);
     });
@@ -77,8 +81,11 @@ export class Uplink {
     const left = (this.#activeByHost.get(upload.hostId) ?? 1) - 1;
     if (left === 0) this.#activeByHost.delete(upload.hostId);
     else this.#activeByHost.set(upload.hostId, left);
-    const next = nextClaim(this.#waiting, this.#activeByHost);
-    if (next >= 0) this.#start(this.#waiting.splice(next, 1)[0]!);
+    while (this.#active.size < this.#count.count) {
+      const next = nextClaim(this.#waiting, this.#activeByHost);
+      if (next < 0) return;
+      this.#start(this.#waiting.splice(next, 1)[0]!);
+    }
   }
 
   /** One timer for the oldest that waits. */

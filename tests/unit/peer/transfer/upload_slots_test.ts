@@ -1,11 +1,12 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { type Claim, nextClaim, UploadSlots } from "../../../../peer/transfer/upload_slots.ts";
+import { SLOTS_MIN } from "../../../../peer/transfer/slot_count.ts";
+import { type Claim, nextClaim, UploadSlots, waitingMax } from "../../../../peer/transfer/upload_slots.ts";
 import { FakeClock } from "../core/fake_clock.ts";
 
 const NEVER = new AbortController().signal;
 
-function slotsOf(count: number, clock = new FakeClock(), waitingMax = 4): UploadSlots {
-  return new UploadSlots(clock, { count, waitingMax, waitMs: 2000, bufferLength: 16 });
+function slotsOf(countMax: number, clock = new FakeClock()): UploadSlots {
+  return new UploadSlots(clock, { countMax, waitMs: 2000, bufferLength: 16 });
 }
 
 /** Claims as text: `host:need`. */
@@ -44,16 +45,54 @@ Deno.test("UploadSlots gives at most its count, and a waiting one the slot that 
 });
 
 Deno.test("UploadSlots serves the neediest first", async () => {
-  const slots = slotsOf(1);
-  const first = await slots.acquire({ hostId: "a", need: 1 }, NEVER);
+  const slots = slotsOf(2);
+  const held = [
+    await slots.acquire({ hostId: "a", need: 1 }, NEVER),
+    await slots.acquire({ hostId: "e", need: 1 }, NEVER),
+  ];
   const order: string[] = [];
   const waiting = claims("b:3 c:9 d:5").map(async (claim) => {
     using _slot = await slots.acquire(claim, NEVER);
     order.push(claim.hostId);
   });
-  first?.[Symbol.dispose]();
+  for (const slot of held) slot?.[Symbol.dispose]();
   await Promise.all(waiting);
   assertEquals(order, ["c", "d", "b"]);
+  assertEquals(slots.active, 0);
+});
+
+Deno.test("UploadSlots opens further slots when they send more", async () => {
+  const clock = new FakeClock();
+  const slots = slotsOf(8, clock);
+  // Children that take 40 ms for 1,000 bytes each, however many are served.
+  const going = new Set<Disposable & { sentBytes: number }>();
+  const waiting = new Set<Promise<void>>();
+  let most = 0;
+  for (let round = 0; round < 100; round++) {
+    while (waiting.size < waitingMax(SLOTS_MIN)) {
+      const claim = slots.acquire({ hostId: `h${round % 20}`, need: 1 }, NEVER).then((slot) => {
+        waiting.delete(claim);
+        if (slot !== null) going.add(slot);
+      });
+      waiting.add(claim);
+    }
+    await clock.advance(40);
+    most = Math.max(most, slots.active);
+    for (const slot of [...going]) {
+      slot.sentBytes = 1000;
+      going.delete(slot);
+      slot[Symbol.dispose]();
+    }
+    await clock.advance(0);
+  }
+  assert(most > SLOTS_MIN, `${most} at most`);
+  for (let round = 0; going.size + waiting.size > 0; round++) {
+    for (const slot of [...going]) {
+      going.delete(slot);
+      slot[Symbol.dispose]();
+    }
+    await clock.advance(2000);
+  }
   assertEquals(slots.active, 0);
 });
 
@@ -66,14 +105,14 @@ Deno.test("UploadSlots lets no request wait longer than its bound", async () => 
   assertEquals(await second, null);
 });
 
-Deno.test("UploadSlots turns away at once when enough are waiting", async () => {
+Deno.test("UploadSlots turns away at once when more wait than there are slots and one", async () => {
   const clock = new FakeClock();
-  const slots = slotsOf(1, clock, 1);
+  const slots = slotsOf(1, clock);
   using _first = await slots.acquire({ hostId: "a", need: 1 }, NEVER);
-  const second = slots.acquire({ hostId: "b", need: 1 }, NEVER);
-  assertEquals(await slots.acquire({ hostId: "c", need: 99 }, NEVER), null);
+  const waiting = claims("b:1 c:1").map((claim) => slots.acquire(claim, NEVER));
+  assertEquals(await slots.acquire({ hostId: "d", need: 99 }, NEVER), null);
   await clock.advance(2000);
-  assertEquals(await second, null);
+  assertEquals(await Promise.all(waiting), [null, null]);
 });
 
 Deno.test("UploadSlots forgets a waiting request that is aborted", async () => {

@@ -1,0 +1,46 @@
+/**
+ * Decides how many pieces a host asks for at once. A piece that is asked for
+ * waits at one neighbour while another might send it, so few are better than
+ * many; but enough that some are on their way while others are asked for.
+ *
+ * A neighbour that has no free slot and no place to wait says so: then there
+ * were too many. Each piece that comes lets the depth grow a little again. Pure.
+ *
+ * In a cold wave of 256 hosts a fixed depth of 8 had 4 pieces turned away for
+ * each one that came, and took 1.15 × the bound; this 1.11 × (tests/sim).
+ */
+
+/** As many as keep a link busy between two hosts that are near. */
+export const DEPTH_MIN = 4;
+const STEP_UP = 0.05;
+/** The same until the first refusal. */
+const STEP_UP_FIRST = 0.25;
+const STEP_DOWN = 0.5;
+
+export class RequestDepth {
+  readonly #min: number;
+  #depth: number;
+  #isLearned = false;
+
+  /** @param max never more than this, at least 1 */
+  constructor(private readonly max: number) {
+    this.#min = Math.min(DEPTH_MIN, max);
+    this.#depth = this.#min;
+  }
+
+  /** Requests that may be under way now. */
+  get count(): number {
+    return Math.floor(this.#depth);
+  }
+
+  /** A piece has come. */
+  succeeded(): void {
+    this.#depth = Math.min(this.max, this.#depth + (this.#isLearned ? STEP_UP : STEP_UP_FIRST));
+  }
+
+  /** A neighbour had no room for a request. */
+  refused(): void {
+    this.#isLearned = true;
+    this.#depth = Math.max(this.#min, this.#depth - STEP_DOWN);
+  }
+}
