@@ -9,6 +9,7 @@ import type { Neighbour, PieceDigest, TaskMeta, TaskSpec } from "../core/wire/sc
 import type { SourceBody } from "../source/source.ts";
 import type { StoredTask } from "../storage/piece_store.ts";
 import type { EngineDeps } from "./engine_deps.ts";
+import { ArrivalPace } from "./arrival_pace.ts";
 import { Ledger, type PieceOrigin } from "./ledger.ts";
 import { PeerWork, type PeerWorkDeps } from "./peer_work.ts";
 import { PiecePicker } from "./piece_picker.ts";
@@ -19,7 +20,6 @@ import type { Lease } from "./swarm.ts";
 const CHECK_INTERVAL_MS = 100;
 /** A check that comes late tells of this process, not of its neighbours, whose words wait to be read: so much of the time counts. */
 const CHECK_STEP_MS_MAX = 150;
-const STARVING_AFTER_MS = 300;
 const PARTIAL_STARVING_AFTER_MS = 50;
 const STARVING_AGAIN_MS = 1000;
 /** A scheduler that lets this host starve so long is taken for dead. */
@@ -59,6 +59,7 @@ export class Session {
   readonly #forget: () => void;
   /** How long nothing has come; null while something is under way. */
   #idleMs: number | null = null;
+  readonly #pace = new ArrivalPace();
   #checkedAtMs: number;
   #starvedAtMs = 0;
   #managed = false;
@@ -210,6 +211,7 @@ export class Session {
 
   #held(number: number, origin: PieceOrigin): void {
     this.#idleMs = null;
+    this.#pace.arrived(this.deps.clock.nowMs());
     this.events.onHeld(number, origin);
     for (const wake of this.#waiters.get(number) ?? []) wake();
     this.#waiters.delete(number);
@@ -238,7 +240,7 @@ export class Session {
       });
       return this.#sources.setAlone(true);
     }
-    const afterMs = this.options.partial() ? PARTIAL_STARVING_AFTER_MS : STARVING_AFTER_MS;
+    const afterMs = this.options.partial() ? PARTIAL_STARVING_AFTER_MS : this.#pace.patienceMs;
     if (idleMs < afterMs || nowMs - this.#starvedAtMs < STARVING_AGAIN_MS) return;
     this.#starvedAtMs = nowMs;
     this.events.onStarving(this.picker.idlePieces(STARVING_PIECES));

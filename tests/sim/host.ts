@@ -6,6 +6,7 @@
  */
 import type { Bitmap } from "../../peer/core/bitmap.ts";
 import type { HostMessage, SchedulerMessage } from "../../peer/core/wire/scheduler.ts";
+import { ArrivalPace } from "../../peer/task/arrival_pace.ts";
 import type { PiecePicker } from "../../peer/task/piece_picker.ts";
 import { metaOf, type SimConfig } from "./config.ts";
 import { HostPeers, type Transfer } from "./host_peers.ts";
@@ -19,7 +20,6 @@ import { digestText, isRightDigest, SPEC } from "./words.ts";
 
 /** As peer/task/session.ts has them. */
 const CHECK_INTERVAL_MS = 100;
-const STARVING_AFTER_MS = 300;
 const STARVING_AGAIN_MS = 1000;
 const ALONE_AFTER_MS = 30_000;
 const STARVING_PIECES = 64;
@@ -59,14 +59,14 @@ export class SimHost {
   readonly #waiting = new Map<number, { isRight: boolean; parentId: string }>();
   #session: { picker: PiecePicker; peers: HostPeers; source: HostSource } | null = null;
   #isManaged = false;
+  readonly #pace = new ArrivalPace();
   #idleSinceMs: number | null = null;
   #starvedAtMs = -Infinity;
   #life = 0;
 
   constructor(private readonly ports: HostPorts, { id, index, rack, isLiar }: HostOptions) {
     const { net } = ports;
-    this.#net = net;
-    this.config = net.config;
+    [this.#net, this.config] = [net, net.config];
     [this.id, this.index, this.rack, this.isLiar] = [id, index, rack, isLiar];
     const { upRate, downRate, slots } = net.config;
     this.uplink = new Uplink(net.queue, { rate: upRate(index), slots });
@@ -327,6 +327,7 @@ export class SimHost {
   #hold(number: number, isRight: boolean): void {
     const session = this.#session!;
     this.#idleSinceMs = null;
+    this.#pace.arrived(this.#net.queue.nowMs);
     if (!isRight) this.wrongCount += 1;
     this.#waiting.delete(number);
     session.picker.held(number);
@@ -364,7 +365,7 @@ export class SimHost {
       session.source.activeCount === 0;
   }
 
-  /** The daemon looks every 100 ms; here a look is planned when idleness begins. */
+  /** The daemon looks every 100 ms; here a look is planned. */
   #watchIdleness(): void {
     if (!this.#isIdle) {
       if (this.#idleSinceMs !== null) {
@@ -377,7 +378,7 @@ export class SimHost {
     const sinceMs = Math.ceil((this.#net.queue.nowMs + this.index % CHECK_INTERVAL_MS) / CHECK_INTERVAL_MS) *
         CHECK_INTERVAL_MS - this.index % CHECK_INTERVAL_MS;
     this.#idleSinceMs = this.#net.queue.nowMs;
-    this.#lookAt(sinceMs + STARVING_AFTER_MS, this.#life, this.#idleSinceMs);
+    this.#lookAt(sinceMs + this.#pace.patienceMs, this.#life, this.#idleSinceMs);
   }
 
   #lookAt(timeMs: number, life: number, idleSinceMs: number): void {
