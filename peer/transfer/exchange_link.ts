@@ -204,7 +204,7 @@ export class ExchangeLink {
   }
 
   /**
-   * The event that comes for every piece and from every neighbour: checked by hand, at a tenth of the schema's time.
+   * The event that comes for every piece and from every neighbour: checked by hand, without the schema.
    *
    * @returns false for everything else, and for what is not as it should be
    */

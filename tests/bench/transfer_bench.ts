@@ -1,9 +1,9 @@
 /**
  * Ways of sending pieces of a file from the page cache, of receiving them into
  * a file, and of taking their SHA-256: each in a process of its own, one
- * connection, with CPU seconds per GB. The product uses the best of them
+ * connection, with CPU seconds per GB. The product uses raw connections
  * (`peer/transfer/upload_connection.ts`, `peer/transfer/piece_connection.ts`);
- * the others live here only. nginx sends to the receiving ways; curl and nginx
+ * the other ways live here only. nginx sends to the receiving ways; curl and nginx
  * are measured in the same run.
  */
 import { createHash } from "node:crypto";
