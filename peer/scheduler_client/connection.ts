@@ -2,7 +2,8 @@
  * One WebSocket from this host to one scheduler: says hello, tells what is on
  * disk, carries the words of every task joined, and comes back by itself after
  * a break. A scheduler forgets everything with the connection, so all of it is
- * said again.
+ * said again. One that hangs costs a wait once: until it speaks again, tasks
+ * tell it that they are there and go on at once.
  */
 import type { Clock, Random } from "../core/clock.ts";
 import { LacewingError } from "../core/errors.ts";
@@ -68,6 +69,9 @@ export class SchedulerConnection implements AsyncDisposable {
   #welcomed = false;
   #everTried = false;
   #closed = false;
+  #heardCount = 0;
+  /** It let a request time out, and has said nothing since. */
+  #isSilent = false;
   #delayMs = RECONNECT_MS;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
   #heartbeatTimer: ReturnType<typeof setInterval> | undefined;
@@ -85,8 +89,9 @@ export class SchedulerConnection implements AsyncDisposable {
     const member: Member = { spec, listener, pieces: [], generation: "", replyTimer: undefined };
     this.#members.set(spec.task_id, member);
     if (this.#welcomed) this.#sendJoin(member);
-    else if (this.#everTried) queueMicrotask(() => this.#members.get(spec.task_id) === member && listener.onDown());
-    else this.#awaitReply(member, CONNECT_GRACE_MS);
+    else if (this.#everTried || this.#isSilent) {
+      queueMicrotask(() => this.#members.get(spec.task_id) === member && listener.onDown());
+    } else this.#awaitReply(member, CONNECT_GRACE_MS);
     const task_id = spec.task_id;
     return {
       meta: (meta) => this.#send({ type: "meta", task_id, meta }),
@@ -123,7 +128,11 @@ export class SchedulerConnection implements AsyncDisposable {
       "timeout",
       `Cannot ask the scheduler: no answer within ${REPLY_TIMEOUT_MS / 1000} s`,
     );
-    const timer = setTimeout(() => reject(late), REPLY_TIMEOUT_MS);
+    const heardCount = this.#heardCount;
+    const timer = setTimeout(() => {
+      this.#missed(heardCount);
+      reject(late);
+    }, this.#isSilent ? 0 : REPLY_TIMEOUT_MS);
     this.#finds.set(find_id, { resolve, reject });
     this.#send({ type: "find", find_id, task_ids: [...taskIds] });
     try {
@@ -180,6 +189,7 @@ export class SchedulerConnection implements AsyncDisposable {
     this.#socket = null;
     this.#welcomed = false;
     this.#everTried = true;
+    this.#isSilent = false;
     clearInterval(this.#heartbeatTimer);
     for (const { reject } of this.#finds.values()) {
       reject(new LacewingError("unavailable", "Cannot ask the scheduler: it went away"));
@@ -199,6 +209,9 @@ export class SchedulerConnection implements AsyncDisposable {
   }
 
   #receive(data: unknown): void {
+    this.#heardCount += 1;
+    if (this.#isSilent) this.deps.log.info("the scheduler speaks again", { scheduler: this.url });
+    this.#isSilent = false;
     let message: SchedulerMessage;
     try {
       message = decodeMessage(schedulerMessage, data);
@@ -281,12 +294,24 @@ export class SchedulerConnection implements AsyncDisposable {
       partial,
       ...(traceparent === undefined ? {} : { traceparent }),
     });
-    this.#awaitReply(member, canSource ? REPLY_TIMEOUT_MS : REPLY_TIMEOUT_MS_PATIENT);
+    const replyTimeoutMs = this.#isSilent ? 0 : REPLY_TIMEOUT_MS;
+    this.#awaitReply(member, canSource ? replyTimeoutMs : REPLY_TIMEOUT_MS_PATIENT);
   }
 
   #awaitReply(member: Member, timeoutMs: number): void {
     clearTimeout(member.replyTimer);
-    member.replyTimer = setTimeout(() => member.listener.onDown(), timeoutMs);
+    const heardCount = this.#heardCount;
+    member.replyTimer = setTimeout(() => {
+      this.#missed(heardCount);
+      member.listener.onDown();
+    }, timeoutMs);
+  }
+
+  /** A request was not answered in time. @param heardCount messages that had come when it was sent */
+  #missed(heardCount: number): void {
+    if (this.#isSilent || heardCount !== this.#heardCount) return;
+    this.#isSilent = true;
+    this.deps.log.warn("the scheduler is silent: tasks go on without it until it speaks", { scheduler: this.url });
   }
 
   #queuePieces(member: Member, generation: string, pieces: readonly (readonly [number, string])[]): void {

@@ -157,6 +157,26 @@ Deno.test("a pull goes on when its only parent and the manager die in the middle
   assertEquals(await digestOf(response), content.digest);
 });
 
+Deno.test("a manager that hangs is waited for once; pulls go on, and are the swarm's again when it speaks", async () => {
+  const contents = [1, 2, 3, 4].map((seed) => blob(300_000, seed));
+  await using origin = startOrigin();
+  for (const { path, size, seed } of contents) origin.put(path, { size, seed });
+  await using cluster = await startCluster({ daemons: 2, daemon: { config: OPEN } });
+  const [parent, child] = cluster.daemons;
+  const [shared, ...others] = contents;
+  assertEquals(await digestOf(await fetch(urlOf(parent!, origin, shared!.path))), shared!.digest);
+  Deno.kill(cluster.manager.pid, "SIGSTOP");
+  for (const { path, digest } of others) {
+    const response = await fetch(urlOf(child!, origin, path));
+    assertEquals([response.headers.get("x-lacewing-source"), await digestOf(response)], ["origin", digest]);
+  }
+  assertEquals(child!.log().split("the scheduler is silent").length, 2);
+  Deno.kill(cluster.manager.pid, "SIGCONT");
+  await child!.logged("the scheduler speaks again");
+  const again = await fetch(urlOf(child!, origin, shared!.path));
+  assertEquals([again.headers.get("x-lacewing-source"), await digestOf(again)], ["peers", shared!.digest]);
+});
+
 Deno.test("an origin that breaks every answer off still gives the whole blob, to the same reader", async () => {
   const content = blob(6 * MIB + 11);
   await using origin = startOrigin();

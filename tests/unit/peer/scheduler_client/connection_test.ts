@@ -191,3 +191,30 @@ Deno.test("heartbeats carry the load", async () => {
   const { uploads, downloads, free_bytes } = await scheduler.got("heartbeat");
   assertEquals([uploads, downloads, free_bytes], [1, 2, 3]);
 });
+
+Deno.test("a scheduler that let a request time out is not waited for again until it speaks", async () => {
+  await using scheduler = new FakeScheduler();
+  await using connection = new SchedulerConnection(scheduler.url, deps());
+  const [first, second, patient, third] = [listener(), listener(), listener({ canSource: false }), listener()];
+  const spec = (letter: string) => ({ ...SPEC, task_id: letter.repeat(64) });
+  connection.join(spec("a"), first.swarm);
+  await first.heardOf("down");
+  // From now on none is waited for: the next task knows at once, before a request would have timed out.
+  const heard = { whenTimedOut: [] as string[] };
+  const timedOut = new Promise<void>((resolve) =>
+    setTimeout(() => resolve(void heard.whenTimedOut.push(...second.heard)), 1_000)
+  );
+  connection.join(spec("b"), second.swarm);
+  connection.join(spec("c"), patient.swarm);
+  await assertRejects(() => connection.find([ID]), LacewingError, "no answer");
+  await timedOut;
+  assertEquals([heard.whenTimedOut, patient.heard], [["down"], []]);
+  // It heard everything meanwhile, and its first word counts for all.
+  assertEquals(scheduler.received.filter(({ type }) => type === "join").length, 3);
+  scheduler.send({ type: "task", task_id: spec("b").task_id, meta: null, neighbours: [] });
+  await second.heardOf("task");
+  connection.join(spec("d"), third.swarm);
+  scheduler.send({ type: "task", task_id: spec("d").task_id, meta: null, neighbours: [] });
+  await third.heardOf("task");
+  assertEquals(third.heard, ["task"]);
+});
