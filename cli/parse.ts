@@ -24,6 +24,7 @@ export function parseCommand(args: readonly string[]): ParsedCommand {
   const named = COMMANDS.find((name) => name !== "download" && name === args[0]);
   const command = named ?? "download";
   const plain = normalize(named === undefined ? args : args.slice(1), command);
+  if (named === undefined) checkNoCommand(plain[plain.indexOf("--") + 1]);
   const known = optionsOf(command);
   const namesOf = (test: (option: OptionSpec) => boolean) => known.filter(test).map((option) => option.name);
   const parsed = parseArgs(plain, {
@@ -36,6 +37,12 @@ export function parseCommand(args: readonly string[]): ParsedCommand {
   const values = new Map(known.filter(({ name }) => given.has(name)).map(({ name }) => [name, parsed[name]] as const));
   checkTogether(values as ParsedCommand["values"]);
   return { command, positionals: parsed._.map(String), values: values as ParsedCommand["values"] };
+}
+
+/** No URL is a command's name alone: it came too late. */
+function checkNoCommand(word: string | undefined): void {
+  if (!COMMANDS.some((name) => name !== "download" && name === word)) return;
+  throw usage(`Cannot use ${word} after options: the command comes first, as in "lacewing ${word} --help"`);
 }
 
 /** Long options in the form `--name=value`, then `--`, then the arguments. */
@@ -99,12 +106,19 @@ function find(
   { shown, command }: { shown: string; command: CommandName },
 ): OptionSpec {
   const option = OPTIONS.find((candidate) => matches(candidate) && candidate.commands.includes(command));
-  const place = command === "download" ? "" : ` with "${command}"`;
   if (option === undefined) {
     const known = optionsOf(command).map(({ name }) => `--${name}`);
-    throw new NotKnown(`Cannot use ${shown}: there is no such option${place}`, { word: shown, known });
+    const message = `Cannot use ${shown}: there is no such option${placeOf(matches, command)}`;
+    throw new NotKnown(message, { word: shown, known });
   }
   return option;
+}
+
+/** Of which command there is no such option, and which one has it. */
+function placeOf(matches: (option: OptionSpec) => boolean, command: CommandName): string {
+  if (command !== "download") return ` with "${command}"`;
+  const owners = OPTIONS.filter(matches).flatMap(({ commands }) => commands);
+  return owners.length === 0 ? "" : ` of a download; it belongs to "${owners.join('", "')}", and a command comes first`;
 }
 
 /**

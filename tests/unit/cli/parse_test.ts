@@ -53,7 +53,7 @@ Deno.test("parseCommand() takes the command from the first argument alone", () =
   for (const command of COMMANDS.filter((name) => name !== "download")) {
     assertEquals(parseCommand([command, "x"]), { command, positionals: ["x"], values: new Map() });
   }
-  assertEquals(parseCommand(["-O", "/a", "daemon"]).command, "download");
+  assertEquals(parseCommand(["-O", "daemon", "--tag", "task", "http://a/version"]).command, "download");
   assertEquals(parseCommand(["download"]).command, "download");
 });
 
@@ -63,6 +63,9 @@ const BAD: [string, string[], string[]][] = [
   ["an unknown option among short ones", ["-bZ"], ["-Z"]],
   ["a short option given by its long spelling", ["-output", "/a"], ["-o"]],
   ["an option of another command", ["--json"], ["--json", "no such option"]],
+  ["an option of another command before its name", ["--json", "task", "explain"], ['"task"', "comes first"]],
+  ["an option before the command", ["--daemon-sock", "/s", "task", "explain", "http://a/1"], ["task", "comes first"]],
+  ["a command after a flag", ["--verbose", "daemon"], ["daemon", "comes first"]],
   ["an option of the client for the daemon", ["daemon", "--ratelimit", "1"], ["--ratelimit", '"daemon"']],
   ["a missing value at the end", ["--output"], ["--output", "missing", "PATH"]],
   ["a missing value before an option", ["-O", "--verbose"], ["-O", "missing", "--verbose"]],
