@@ -77,6 +77,11 @@ export class PiecePicker {
     for (const number of pieces) this.#addOffer(own, number);
   }
 
+  /** Whether any neighbour has told what it has, be it nothing. */
+  get hasOffers(): boolean {
+    return this.#offers.size > 0;
+  }
+
   /** Whether the neighbour has told that it has the piece. */
   isOffered(hostId: string, number: number): boolean {
     return this.#offers.get(hostId)?.has(number) === true;

@@ -226,6 +226,7 @@ export class Session {
 
   #check(): void {
     this.#peers.hedge();
+    if (!this.#managed) this.#sources.pump();
     const busy = this.#peers.inFlight > 0 || this.#sources.activeCount > 0 || this.picker.isComplete;
     const nowMs = this.deps.clock.nowMs();
     const stepMs = Math.min(nowMs - this.#checkedAtMs, CHECK_STEP_MS_MAX);

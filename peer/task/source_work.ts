@@ -4,7 +4,7 @@
  * on. A lease ends with its pieces or with one error; what it did not deliver
  * is free again.
  */
-import type { Clock } from "../core/clock.ts";
+import type { Clock, Random } from "../core/clock.ts";
 import { LacewingError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { pieceRange } from "../core/piece.ts";
@@ -12,20 +12,22 @@ import type { Limiter } from "../core/rate_limit.ts";
 import type { Source, SourceBody } from "../source/source.ts";
 import { expectedVersion } from "./generation.ts";
 import type { Ledger } from "./ledger.ts";
+import { OwnReads } from "./own_reads.ts";
 import type { PiecePicker } from "./piece_picker.ts";
 import { readRun } from "./source_reader.ts";
 import type { Lease } from "./swarm.ts";
 
-/** Bytes that a host working alone asks for with one request: small, because a scheduler that comes back knows nothing of it. */
-const OWN_RUN_LENGTH = 4 * 1024 * 1024;
 /** Tries without a new piece before a host working alone gives up. */
 const OWN_TRIES = 3;
 const OWN_PAUSE_MS = 300;
+/** Why a read that was begun alone ends. */
+const NOT_ALONE = new DOMException("A scheduler answers again", "AbortError");
 
 export interface SourceWorkDeps {
   readonly source: Source;
   readonly limiters: readonly Limiter[];
   readonly clock: Clock;
+  readonly random: Random;
   readonly log: Logger;
 }
 
@@ -55,15 +57,19 @@ export class SourceWork {
   readonly #running = new Set<Promise<void>>();
   /** Pieces being read, by read. */
   readonly #reads = new Map<Promise<void>, ReadonlySet<number>>();
-  #alone = false;
-  #ownRuns = 0;
+  readonly #own: OwnReads;
+  readonly #ownRuns = new Set<AbortController>();
   #ownFailures = 0;
 
-  constructor(private readonly deps: SourceWorkDeps, private readonly options: SourceWorkOptions) {}
+  constructor(private readonly deps: SourceWorkDeps, private readonly options: SourceWorkOptions) {
+    const { ledger, picker, connections } = options;
+    const { piece_length: pieceLength, ranges } = ledger.meta;
+    this.#own = new OwnReads(picker, { pieceLength, ranges, connections, random: deps.random });
+  }
 
   /** Reads under way: leases and own runs. */
   get activeCount(): number {
-    return this.#leases.size + this.#ownRuns;
+    return this.#leases.size + this.#ownRuns.size;
   }
 
   /** Carries out a lease; `body` is the answer of a probe that already holds its beginning. */
@@ -80,21 +86,28 @@ export class SourceWork {
     controller?.abort(new DOMException("The lease was revoked", "AbortError"));
   }
 
-  /** Whether to read whatever is wanted without being told. */
+  /**
+   * Whether to read whatever is wanted without being told. Reads begun alone end with it: a scheduler that comes back
+   * gives the same pieces to others. Only a stream goes on, which could not be taken up again.
+   */
   setAlone(alone: boolean): void {
-    this.#alone = alone;
+    this.#own.setAlone(alone, this.deps.clock.nowMs());
     if (alone) this.pump();
+    else if (this.options.ledger.meta.ranges) { for (const run of this.#ownRuns) run.abort(NOT_ALONE); }
   }
 
   /** Starts own runs while alone. */
   pump(): void {
-    while (this.#alone && !this.#stop.signal.aborted && this.#ownRuns < this.#connections()) {
-      const run = this.#nextOwnRun();
+    while (!this.#stop.signal.aborted) {
+      const state = { active: this.#ownRuns.size, isServed: this.options.isServed() };
+      const run = this.#own.next(state, this.deps.clock.nowMs());
       if (run === null) return;
-      this.#ownRuns += 1;
+      const controller = new AbortController();
+      this.#ownRuns.add(controller);
+      const signal = AbortSignal.any([controller.signal, this.#stop.signal]);
       this.#track(
-        this.#readAlone(run).finally(() => {
-          this.#ownRuns -= 1;
+        this.#readAlone(run, signal).finally(() => {
+          this.#ownRuns.delete(controller);
           this.pump();
         }),
       );
@@ -102,7 +115,6 @@ export class SourceWork {
   }
 
   async stop(): Promise<void> {
-    this.#alone = false;
     this.#stop.abort(new DOMException("The task was stopped", "AbortError"));
     await Promise.allSettled([...this.#running]);
   }
@@ -118,40 +130,21 @@ export class SourceWork {
     if (open && !this.#stop.signal.aborted) this.options.onLeaseEnd(leaseId, failure);
   }
 
-  /** All hosts of a scheduler that is away are alone at once: 64 that each read all they could sent the origin's bytes 4 times. */
-  #connections(): number {
-    return this.options.ledger.meta.ranges && !this.options.isServed() ? this.options.connections : 1;
-  }
-
-  /** The first run of wanted pieces that nobody works on; the whole content where the origin has no ranges. */
-  #nextOwnRun(): { first: number; count: number } | null {
-    const { picker, ledger } = this.options;
-    const max = this.options.isServed() ? 1 : Math.max(1, Math.floor(OWN_RUN_LENGTH / ledger.meta.piece_length));
-    const idle = picker.idlePieces(ledger.meta.ranges ? max * this.#connections() : 1);
-    const first = idle[0];
-    if (first === undefined) return null;
-    if (!ledger.meta.ranges) return { first: 0, count: picker.pieceCount };
-    const share = Math.max(1, Math.min(max, Math.ceil(idle.length / Math.max(1, this.#connections() - this.#ownRuns))));
-    let count = 1;
-    while (count < share && idle[count] === first + count) count += 1;
-    return { first, count };
-  }
-
-  async #readAlone(run: { first: number; count: number }): Promise<void> {
+  async #readAlone(run: { first: number; count: number }, signal: AbortSignal): Promise<void> {
     const before = this.options.picker.heldCount;
     try {
-      await this.#readPieces({ ...run, signal: this.#stop.signal });
+      await this.#readPieces({ ...run, signal });
       this.#ownFailures = 0;
     } catch (error) {
-      if (this.#stop.signal.aborted) return;
+      if (signal.aborted) return;
       this.#ownFailures = this.options.picker.heldCount > before ? 1 : this.#ownFailures + 1;
       const retryable = error instanceof LacewingError && ["network", "timeout", "source_failed"].includes(error.code);
       this.deps.log.info("reading the origin failed", { error, tries: this.#ownFailures });
       if (!retryable || this.#ownFailures >= OWN_TRIES) {
-        this.#alone = false;
+        this.#own.setAlone(false, this.deps.clock.nowMs());
         return this.options.onFatal(error);
       }
-      await this.deps.clock.sleep(OWN_PAUSE_MS * 2 ** this.#ownFailures, this.#stop.signal).catch(() => {});
+      await this.deps.clock.sleep(OWN_PAUSE_MS * 2 ** this.#ownFailures, signal).catch(() => {});
     }
   }
 

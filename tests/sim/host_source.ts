@@ -4,14 +4,15 @@
  * without bytes. Pieces of one read come one after the other over a
  * connection that shares the origin's uplink with all others.
  */
+import { OwnReads } from "../../peer/task/own_reads.ts";
 import type { PiecePicker } from "../../peer/task/piece_picker.ts";
 import type { SimHost } from "./host.ts";
 import type { Flow } from "./links.ts";
 import type { Network } from "./network.ts";
 
-/** As peer/task/source_work.ts and the daemon's settings have them. */
-const OWN_RUN_LENGTH = 4 * 1024 * 1024;
+/** As the daemon's settings and peer/task/session.ts have them. */
 const OWN_CONNECTIONS = 4;
+const CHECK_INTERVAL_MS = 100;
 
 interface Read {
   /** Null for a read of one's own. */
@@ -27,7 +28,8 @@ interface Read {
 
 export class HostSource {
   readonly #reads = new Set<Read>();
-  #isAlone = false;
+  readonly #own: OwnReads;
+  #isLooking = false;
   bytes = 0;
 
   /** @param isServed whether neighbours send pieces now */
@@ -36,7 +38,10 @@ export class HostSource {
     private readonly picker: PiecePicker,
     private readonly net: Network,
     private readonly isServed: () => boolean,
-  ) {}
+  ) {
+    const { random, config: { pieceLength } } = net;
+    this.#own = new OwnReads(picker, { pieceLength, ranges: true, connections: OWN_CONNECTIONS, random });
+  }
 
   get activeCount(): number {
     return this.#reads.size;
@@ -52,14 +57,27 @@ export class HostSource {
   }
 
   setAlone(isAlone: boolean): void {
-    this.#isAlone = isAlone;
-    this.pump();
+    this.#own.setAlone(isAlone, this.net.queue.nowMs);
+    if (isAlone) return this.#look();
+    for (const read of [...this.#reads]) if (read.leaseId === null) this.#end(read, { isSaid: false });
+  }
+
+  /** The daemon looks every 100 ms. */
+  #look(): void {
+    this.host.settled();
+    if (this.#isLooking || !this.#own.isAlone || this.picker.isComplete) return;
+    this.#isLooking = true;
+    this.net.queue.after(CHECK_INTERVAL_MS, () => {
+      this.#isLooking = false;
+      if (this.host.isAlive) this.#look();
+    });
   }
 
   pump(): void {
-    const connections = () => this.isServed() ? 1 : OWN_CONNECTIONS;
-    while (this.#isAlone && [...this.#reads].filter(({ leaseId }) => leaseId === null).length < connections()) {
-      const run = this.#nextOwnRun();
+    const { queue } = this.net;
+    for (;;) {
+      const active = [...this.#reads].filter(({ leaseId }) => leaseId === null).length;
+      const run = this.#own.next({ active, isServed: this.isServed() }, queue.nowMs);
       if (run === null) return;
       this.#start(null, run, false);
     }
@@ -67,20 +85,8 @@ export class HostSource {
 
   /** The host is gone. */
   stop(): void {
-    this.#isAlone = false;
+    this.#own.setAlone(false, this.net.queue.nowMs);
     for (const read of [...this.#reads]) this.#end(read, { isSaid: false });
-  }
-
-  #nextOwnRun(): { first: number; count: number } | null {
-    const max = this.isServed() ? 1 : Math.max(1, Math.floor(OWN_RUN_LENGTH / this.net.config.pieceLength));
-    const idle = this.picker.idlePieces(max * OWN_CONNECTIONS);
-    const first = idle[0];
-    if (first === undefined) return null;
-    const own = [...this.#reads].filter(({ leaseId }) => leaseId === null).length;
-    const share = Math.max(1, Math.min(max, Math.ceil(idle.length / Math.max(1, OWN_CONNECTIONS - own))));
-    let count = 1;
-    while (count < share && idle[count] === first + count) count += 1;
-    return { first, count };
   }
 
   #start(leaseId: number | null, { first, count }: { first: number; count: number }, isOpen: boolean): void {

@@ -1,0 +1,96 @@
+import { assert, assertEquals } from "@std/assert";
+import { Bitmap } from "../../../../peer/core/bitmap.ts";
+import { seededRandom } from "../../../../peer/core/clock.ts";
+import { OwnReads } from "../../../../peer/task/own_reads.ts";
+import { PiecePicker } from "../../../../peer/task/piece_picker.ts";
+
+const MIB = 1024 * 1024;
+const IDLE = { active: 0, isServed: false };
+
+function setUp(pieceCount: number, { offered = null as readonly number[] | null, ranges = true, seed = 1 } = {}) {
+  const random = seededRandom(seed);
+  const picker = new PiecePicker({ pieceCount, random });
+  picker.want(0, pieceCount);
+  if (offered !== null) {
+    const pieces = new Bitmap(pieceCount);
+    for (const number of offered) pieces.add(number);
+    picker.offer("a", pieces);
+  }
+  return { picker, own: new OwnReads(picker, { pieceLength: MIB, ranges, connections: 4, random }) };
+}
+
+Deno.test("OwnReads reads nothing while a scheduler answers", () => {
+  const { own } = setUp(8);
+  assertEquals([own.isAlone, own.next(IDLE, 0)], [false, null]);
+  own.setAlone(true, 0);
+  own.setAlone(false, 1);
+  assertEquals([own.isAlone, own.next(IDLE, 2)], [false, null]);
+});
+
+Deno.test("OwnReads reads runs in order, at once and over all connections, where no neighbour is known", () => {
+  const { own, picker } = setUp(64);
+  own.setAlone(true, 0);
+  for (let active = 0; active < 4; active++) {
+    const run = own.next({ active, isServed: false }, 0);
+    assertEquals(run, { first: 4 * active, count: 4 });
+    for (let number = run!.first; number < run!.first + 4; number++) picker.reading(number);
+  }
+  assertEquals(own.next({ active: 4, isServed: false }, 0), null);
+});
+
+Deno.test("OwnReads shares what is left among its connections", () => {
+  const { own } = setUp(4);
+  own.setAlone(true, 0);
+  assertEquals(own.next(IDLE, 0), { first: 0, count: 1 });
+});
+
+Deno.test("OwnReads waits a second for a scheduler while a neighbour has something, or may have", () => {
+  for (const offered of [[], [0, 1]]) {
+    const { own } = setUp(8, { offered });
+    own.setAlone(true, 5_000);
+    own.setAlone(true, 5_900);
+    assertEquals(own.next(IDLE, 5_999), null);
+    assert(own.next(IDLE, 6_000) !== null);
+  }
+});
+
+Deno.test("OwnReads reads single pieces that nobody offers, at random", () => {
+  const firsts = new Set<number>();
+  for (let seed = 0; seed < 60; seed++) {
+    const { own } = setUp(8, { offered: [0, 1, 2, 3], seed });
+    own.setAlone(true, 0);
+    const run = own.next(IDLE, 1_000)!;
+    assertEquals(run.count, 1);
+    firsts.add(run.first);
+  }
+  assertEquals([...firsts].sort(), [4, 5, 6, 7]);
+});
+
+Deno.test("OwnReads reads what neighbours offer last, and only when they send nothing", () => {
+  const { own, picker } = setUp(2, { offered: [0] });
+  own.setAlone(true, 0);
+  assertEquals(own.next(IDLE, 1_000), { first: 1, count: 1 });
+  picker.reading(1);
+  assertEquals(own.next({ active: 0, isServed: true }, 1_000), null);
+  assertEquals(own.next({ active: 1, isServed: false }, 1_000), { first: 0, count: 1 });
+  picker.reading(0);
+  assertEquals(own.next(IDLE, 1_000), null);
+});
+
+Deno.test("OwnReads reads two pieces at a time among neighbours, one beside those that send", () => {
+  const { own } = setUp(8, { offered: [0] });
+  own.setAlone(true, 0);
+  assert(own.next({ active: 0, isServed: true }, 1_000) !== null);
+  assertEquals(own.next({ active: 1, isServed: true }, 1_000), null);
+  assert(own.next({ active: 1, isServed: false }, 1_000) !== null);
+  assertEquals(own.next({ active: 2, isServed: false }, 1_000), null);
+});
+
+Deno.test("OwnReads reads an origin without ranges once, as a whole", () => {
+  const { own, picker } = setUp(8, { ranges: false });
+  own.setAlone(true, 0);
+  assertEquals(own.next(IDLE, 0), { first: 0, count: 8 });
+  assertEquals(own.next({ active: 1, isServed: false }, 0), null);
+  for (let number = 0; number < 8; number++) picker.held(number);
+  assertEquals(own.next(IDLE, 0), null);
+});
