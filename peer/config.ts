@@ -99,6 +99,9 @@ export const daemonConfig = z.strictObject({
       insecure: z.boolean().default(false).describe("Do not verify the origins' certificates"),
       maxConnections: z.number().int().min(1).max(64).default(4).describe("Connections to one origin at once"),
       allowPrivateNetworks: z.boolean().default(true),
+      idleTimeout: duration().refine((ms) => ms >= 1000, "want at least 1s").default(30_000).describe(
+        "Longest wait for an origin's answer, and for each next byte of it; what passes through the proxy waits twice as long",
+      ),
     }),
   }),
   upload: section({

@@ -281,7 +281,8 @@ async function sourceConfig({ download: { source }, proxy }: DaemonConfig): Prom
   }));
   // The blobs that the mirror asks for are read by the same source.
   if (proxy !== undefined) caCerts.push(...await mirrorCertificates(proxy));
-  return { caCerts, insecure: source.insecure, allowPrivateNetworks: source.allowPrivateNetworks };
+  const { insecure, allowPrivateNetworks, idleTimeout: idleTimeoutMs } = source;
+  return { caCerts, insecure, allowPrivateNetworks, idleTimeoutMs };
 }
 
 async function hostFacts(config: DaemonConfig, id: string, uploadPort: number): Promise<HostFacts> {

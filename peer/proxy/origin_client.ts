@@ -58,9 +58,12 @@ export class OriginClient implements Disposable {
   readonly #idle = new Map<string, Kept[]>();
   readonly #timers = new Map<Kept, ReturnType<typeof setTimeout>>();
   readonly #clock: Clock = systemClock;
+  readonly #timeouts: OriginTimeouts;
   #isClosed = false;
 
-  constructor(private readonly links: OriginLinks, private readonly timeouts: OriginTimeouts = TIMEOUTS) {}
+  constructor(private readonly links: OriginLinks, timeouts: Partial<OriginTimeouts> = {}) {
+    this.#timeouts = { ...TIMEOUTS, ...timeouts };
+  }
 
   /** @throws {LacewingError} `network`, `timeout`, `tls`, `policy`, `source_failed`; `signal.reason` when aborted */
   async send(request: OriginRequest, signal: AbortSignal): Promise<OriginAnswer> {
@@ -106,9 +109,9 @@ export class OriginClient implements Disposable {
       return failure ?? (cause instanceof LacewingError ? cause : reachError(url, cause));
     };
     try {
-      watchdog.arm(this.timeouts.headMs);
+      watchdog.arm(this.#timeouts.headMs);
       // An origin may answer, and stop reading, before the whole body was sent.
-      const sending = this.#write(kept, request, () => watchdog.arm(this.timeouts.headMs));
+      const sending = this.#write(kept, request, () => watchdog.arm(this.#timeouts.headMs));
       sending.catch(() => {});
       const head = await Promise.race([readHead(kept.reader, url), sending.then(() => readNever())]);
       watchdog.disarm();
@@ -147,7 +150,7 @@ export class OriginClient implements Disposable {
       framing,
       read: async () => {
         if (isOver) return null;
-        watchdog.arm(this.timeouts.idleMs);
+        watchdog.arm(this.#timeouts.idleMs);
         try {
           const bytes = await body.read();
           watchdog.disarm();

@@ -37,6 +37,8 @@ export interface ProxyConfig extends RegistryMirrorConfig {
   readonly caCerts: readonly string[];
   readonly isInsecure: (url: URL) => boolean;
   readonly allowPrivateNetworks: boolean;
+  /** Longest wait for the head of an answer that passes through, and for each next byte. Default 60 s. */
+  readonly timeoutMs?: number;
 }
 
 export interface Proxy extends AsyncDisposable {
@@ -55,7 +57,8 @@ export function startProxy({ tasks, source, clock, log }: ProxyDeps, config: Pro
     return portOf(url) === port && (host === "localhost" || host === hostname || isLoopback(host));
   };
   const links = new OriginLinks({ ...config, env: machineFacts().env });
-  const client = new OriginClient(links);
+  const { timeoutMs } = config;
+  const client = new OriginClient(links, timeoutMs === undefined ? {} : { headMs: timeoutMs, idleMs: timeoutMs });
   const access = config.authorize
     ? new Access({
       clock,

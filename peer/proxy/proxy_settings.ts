@@ -13,10 +13,11 @@ type Section = NonNullable<DaemonConfig["proxy"]>;
 /** @param caCerts of all origins, those of `registryMirror.certs` among them */
 export function proxySettings(
   section: Section,
-  { caCerts, insecure, allowPrivateNetworks }: {
+  { caCerts, insecure, allowPrivateNetworks, idleTimeoutMs }: {
     caCerts: readonly string[];
     insecure: boolean;
     allowPrivateNetworks: boolean;
+    idleTimeoutMs?: number;
   },
 ): ProxyConfig {
   const { registryMirror: mirror } = section;
@@ -39,6 +40,8 @@ export function proxySettings(
     caCerts,
     isInsecure: (url) => insecure || isUnverified(url, section),
     allowPrivateNetworks,
+    // Manifests that a registry makes for the asker take longer than bytes, and nobody reads them in its place.
+    ...(idleTimeoutMs === undefined ? {} : { timeoutMs: 2 * idleTimeoutMs }),
   };
 }
 

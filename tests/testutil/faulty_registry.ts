@@ -42,6 +42,7 @@ const STEP = 64 * 1024;
 export class FaultyRegistry implements AsyncDisposable {
   readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #rules = new Map<string, { rule: FaultRule; left: number }>();
+  readonly #struck = new Map<string, number>();
   readonly #asked = new Map<string, number>();
   readonly #conns = new Set<Deno.Conn>();
   readonly #running = new Set<Promise<void>>();
@@ -71,6 +72,11 @@ export class FaultyRegistry implements AsyncDisposable {
   /** Requests for a repository so far. */
   asked(repository: string): number {
     return this.#asked.get(repository) ?? 0;
+  }
+
+  /** Answers of a repository that went wrong so far. */
+  struck(repository: string): number {
+    return this.#struck.get(repository) ?? 0;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -104,23 +110,32 @@ export class FaultyRegistry implements AsyncDisposable {
       const repository = match?.[1] ?? "";
       this.#asked.set(repository, (this.#asked.get(repository) ?? 0) + 1);
       const on = match?.[2] === "blobs" ? "blob" : "manifest";
-      const fault = this.#fault(repository, { on, isHead: method === "HEAD" });
-      if (fault?.act === "reset") return;
-      const ignored = fault?.act === "whole" ? ["range", "host"] : ["host"];
+      const early = this.#fault(repository, { on, isHead: method === "HEAD", length: null });
+      if (early?.act === "reset") return;
+      const ignored = early?.act === "whole" ? ["range", "host"] : ["host"];
       const answer = await this.#ask(method, target.replace(/^\/v2\/.+?\/(?=manifests\/|blobs\/)/, "/v2/lab/app/"), {
         fields: endToEnd(fields, ignored),
       });
+      const fault = early ?? this.#fault(repository, { on, isHead: method === "HEAD", length: answer.body.length });
       if (!await this.#give(conn, { method, answer, fault })) return;
     }
   }
 
-  #fault(repository: string, { on, isHead }: { on: FaultRule["on"]; isHead: boolean }): Fault | null {
+  /** @param length bytes of the answer's body, or null before it is known */
+  #fault(
+    repository: string,
+    { on, isHead, length }: { on: FaultRule["on"]; isHead: boolean; length: number | null },
+  ): Fault | null {
     const entry = this.#rules.get(repository);
     if (entry === undefined || entry.rule.on !== on || entry.left <= 0) return null;
-    // What befalls bodies does not wear out on an answer without one.
-    if (isHead && ["cut", "stall", "wrong", "chunked"].includes(entry.rule.fault.act)) return null;
+    const { fault } = entry.rule;
+    // What befalls bodies does not wear out on an answer without one, or with one that is too short for it.
+    if (isHead && ["cut", "stall", "wrong", "chunked"].includes(fault.act)) return null;
+    const isShort = fault.act === "cut" || fault.act === "stall";
+    if (isShort ? length === null || length <= fault.after : length !== null) return null;
     entry.left -= 1;
-    return entry.rule.fault;
+    this.#struck.set(repository, this.struck(repository) + 1);
+    return fault;
   }
 
   async #ask(method: string, path: string, { fields }: { fields: Field[] }): Promise<Answer> {

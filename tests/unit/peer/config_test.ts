@@ -31,7 +31,7 @@ download:
   perPeerRateLimit: 1MiB
   concurrentPieceCount: 256
   prefetch: false
-  source: { caCerts: [/ca.pem], insecure: true, maxConnections: 64, allowPrivateNetworks: false }
+  source: { caCerts: [/ca.pem], insecure: true, maxConnections: 64, allowPrivateNetworks: false, idleTimeout: 5s }
 upload: { rateLimit: 1024, tcpListen: { port: 0 }, concurrent: 1 }
 storage: { taskExpireTime: 7d, diskGCThreshold: 100, diskGCThresholdPercent: 1, keepStorage: false }
 proxy:
@@ -70,7 +70,7 @@ Deno.test("an empty file, and none at all, give the defaults of INTERFACE sectio
     perPeerRateLimit: 0,
     concurrentPieceCount: 8,
     prefetch: false,
-    source: { caCerts: [], insecure: false, maxConnections: 4, allowPrivateNetworks: true },
+    source: { caCerts: [], insecure: false, maxConnections: 4, allowPrivateNetworks: true, idleTimeout: 30_000 },
   });
   assertEquals(config.upload, { rateLimit: 0, tcpListen: { port: 65002 }, concurrent: 16 });
   assertEquals(config.storage, {
@@ -110,7 +110,13 @@ Deno.test("every key is read, sizes as bytes and durations as milliseconds", () 
     perPeerRateLimit: 2 ** 20,
     concurrentPieceCount: 256,
     prefetch: false,
-    source: { caCerts: ["/ca.pem"], insecure: true, maxConnections: 64, allowPrivateNetworks: false },
+    source: {
+      caCerts: ["/ca.pem"],
+      insecure: true,
+      maxConnections: 64,
+      allowPrivateNetworks: false,
+      idleTimeout: 5_000,
+    },
   });
   assertEquals(config.upload, { rateLimit: 1024, tcpListen: { port: 0 }, concurrent: 1 });
   assertEquals(config.storage, {
@@ -144,6 +150,7 @@ const BAD: [what: string, text: string, wanted: string][] = [
   ["a negative rate", "upload: { rateLimit: -1 }", "upload.rateLimit"],
   ["a fraction of a byte", "download: { totalRateLimit: 1.5 }", "download.totalRateLimit"],
   ["no connections", "download: { source: { maxConnections: 0 } }", "download.source.maxConnections"],
+  ["no time for an answer", "download: { source: { idleTimeout: 500ms } }", "download.source.idleTimeout"],
   ["too many connections", "download: { source: { maxConnections: 65 } }", "download.source.maxConnections"],
   ["no pieces at once", "download: { concurrentPieceCount: 0 }", "download.concurrentPieceCount"],
   ["too many pieces at once", "download: { concurrentPieceCount: 257 }", "download.concurrentPieceCount"],
