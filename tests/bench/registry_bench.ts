@@ -3,7 +3,7 @@
  * straight from Debian's registry, through a daemon that has nothing of it,
  * and through one that has all; in turn, on loopback, alone.
  */
-import { ContainerdNode } from "../integration/containerd_node.ts";
+import { Containerd } from "../testutil/containerd.ts";
 import { makeImage } from "../testutil/image.ts";
 import { type DaemonProcess, spawnDaemon } from "../testutil/process.ts";
 import { hasTools, startRegistry, type TestRegistry } from "../testutil/registry.ts";
@@ -13,7 +13,7 @@ import { CpuSampler } from "./processes.ts";
 
 const NAME = "registry.test";
 /** The image of one platform, at scale 1. */
-const SCALE_LENGTH = 2_650_000;
+export const IMAGE_SCALE_LENGTH = 2_650_000;
 const TICKS = 100;
 
 /** Medians over the rounds, but for the memory. */
@@ -52,7 +52,7 @@ export async function runRegistryBench(
   { size, rounds, daemon: sections }: { size: number; rounds: number; daemon: Readonly<Record<string, unknown>> },
 ): Promise<RegistryResult> {
   await using registry = await startRegistry();
-  const image = makeImage({ scale: size / SCALE_LENGTH });
+  const image = makeImage({ scale: size / IMAGE_SCALE_LENGTH });
   const layers = image.images[0]!.layers.reduce((sum, { bytes }) => sum + bytes.length, 0);
   // Another repository is another URL for each blob: new to the daemon, and the same to the registry.
   const names = Array.from({ length: rounds + 1 }, (_, round) => `lab/app-${round}`);
@@ -111,9 +111,9 @@ export function registryLines(result: RegistryResult): string {
 
 /** Seconds of one pull by a containerd that has nothing. */
 async function pull(registry: TestRegistry, mirror: string, name: string): Promise<number> {
-  await using node = await ContainerdNode.start({ registry: NAME, server: registry.url, mirror });
+  await using node = await Containerd.start({ registry: NAME, server: registry.url, mirror });
   const beganMs = performance.now();
-  const { code, stderr } = await node.pull(`${NAME}/${name}:v1`);
+  const { code, stderr } = await node.fetch(`${NAME}/${name}:v1`);
   const seconds = (performance.now() - beganMs) / 1000;
   if (code !== 0) throw new Error(`the pull through ${mirror} failed: ${stderr}`);
   return seconds;

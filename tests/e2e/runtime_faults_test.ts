@@ -8,14 +8,15 @@ import { assert, assertEquals } from "@std/assert";
 import { createHash } from "node:crypto";
 import { taskId } from "../../peer/core/task_id.ts";
 import { metaOf } from "../../peer/task/generation.ts";
-import { ContainerdNode } from "../integration/containerd_node.ts";
 import { startCluster } from "../testutil/cluster.ts";
+import { Containerd } from "../testutil/containerd.ts";
 import { type FaultRule, FaultyRegistry } from "../testutil/faulty_registry.ts";
 import { makeImage } from "../testutil/image.ts";
 import { startLyingHost } from "../testutil/lying_host.ts";
+import { podmanPull } from "../testutil/podman.ts";
 import { type DaemonProcess, spawnDaemon } from "../testutil/process.ts";
 import { hasTools, startRegistry } from "../testutil/registry.ts";
-import { Dockerd, podmanPull, type Pulled, skopeoPull } from "../testutil/runtimes.ts";
+import { Dockerd, type Pulled, registriesConf, skopeoPull, type Way } from "../testutil/runtimes.ts";
 
 const NAME = "registry.test";
 /** A registry that refuses connections. */
@@ -196,8 +197,8 @@ Deno.test({
       rows: ROWS,
       pull: async (repository, { registry = NAME }) => {
         const hosts = { registry, server: made.good.url, mirror: `http://${made.daemon.proxy}` };
-        await using node = await ContainerdNode.start(hosts);
-        const pulled = await node.pull(`${registry}/${repository}:v1`);
+        await using node = await Containerd.start(hosts);
+        const pulled = await node.fetch(`${registry}/${repository}:v1`);
         if (pulled.code === 0) assertEquals(await node.content(), CONTENT);
         return pulled;
       },
@@ -205,7 +206,11 @@ Deno.test({
   },
 });
 
-for (const [client, pull] of [["skopeo", skopeoPull], ["podman", podmanPull]] as const) {
+function podman(folder: string, reference: string, way: Way): Promise<Pulled> {
+  return podmanPull(`${way.registry}/${reference}`, { folder, registries: registriesConf(way), credentials: {} });
+}
+
+for (const [client, pull] of [["skopeo", skopeoPull], ["podman", podman]] as const) {
   Deno.test({
     name: `${client} pulls through whatever goes wrong at the registry`,
     ignore: !hasRegistry || !hasTools([client]) || Deno.uid() !== 0,
@@ -234,7 +239,7 @@ Deno.test({
   ignore: !hasRegistry || !hasContainerd || !hasTools(["dockerd", "docker"]),
   async fn() {
     await using made = await stage();
-    await using node = await ContainerdNode.start({
+    await using node = await Containerd.start({
       registry: NAME,
       server: made.good.url,
       mirror: `http://${made.daemon.proxy}`,
@@ -281,8 +286,8 @@ for (const fault of ["wrong bytes", "silence", "death"] as const) {
         : await startLyingHost(cluster.manager.http, task, { stalls: fault === "silence" });
       const mirror = `http://${daemon!.proxy}`;
       // Nobody stands behind the mirror: the daemon alone must heal it.
-      await using node = await ContainerdNode.start({ registry: NAME, server: "http://127.0.0.1:9", mirror });
-      const pulling = node.pull(`${NAME}/lab/app:v1`);
+      await using node = await Containerd.start({ registry: NAME, server: "http://127.0.0.1:9", mirror });
+      const pulling = node.fetch(`${NAME}/lab/app:v1`);
       if (fault === "death") {
         let isOver = false;
         pulling.then(() => isOver = true);

@@ -1,10 +1,10 @@
 /** Real clients copy from Debian's registry through real daemons; more of containerd is in tests/e2e/containers_*. */
 import { assert, assertEquals } from "@std/assert";
 import { runBytes } from "../testutil/child.ts";
+import { Containerd } from "../testutil/containerd.ts";
 import { makeImage } from "../testutil/image.ts";
 import { spawnDaemon } from "../testutil/process.ts";
 import { hasTools, startRegistry, type TestRegistry } from "../testutil/registry.ts";
-import { ContainerdNode } from "./containerd_node.ts";
 
 const hasRegistry = hasTools(["docker-registry", "skopeo"]);
 const ignore = !hasRegistry || !hasTools(["containerd", "ctr"]) || Deno.uid() !== 0;
@@ -37,16 +37,16 @@ Deno.test({
     await using daemon = await spawnDaemon({ config });
     const hosts = { registry: NAME, server: registry.url, mirror: `http://${daemon.proxy}` };
     {
-      await using node = await ContainerdNode.start(hosts);
-      const pulled = await node.pull(`${NAME}/lab/app:v1`);
+      await using node = await Containerd.start(hosts);
+      const pulled = await node.fetch(`${NAME}/lab/app:v1`);
       assertEquals(pulled.code, 0, pulled.stderr);
       assertEquals(await node.content(), CONTENT);
     }
     const reads = blobReads(registry).length;
     assert(reads > 0);
     // The second time by the file that stands for every registry.
-    await using node = await ContainerdNode.start({ ...hosts, folder: "_default" });
-    const pulled = await node.pull(`${NAME}/lab/app:v1`);
+    await using node = await Containerd.start({ ...hosts, hostsFolder: "_default" });
+    const pulled = await node.fetch(`${NAME}/lab/app:v1`);
     assertEquals(pulled.code, 0, pulled.stderr);
     assertEquals(await node.content(), CONTENT);
     assertEquals(blobReads(registry).length, reads);

@@ -14,10 +14,12 @@ import { hasTools } from "./registry.ts";
 export interface ContainerdOptions {
   /** The registry's name in references, as `registry.test`. */
   readonly registry: string;
+  /** Name of its folder; default: the registry's. `_default` has no server of its own. */
+  readonly hostsFolder?: string;
   /** URL of the origin. */
   readonly server: string;
-  /** URL of the mirror. */
-  readonly mirror: string;
+  /** URL of the mirror; default: none, it asks the origin. */
+  readonly mirror?: string;
   /** PEM file of the authority that signed the origin's certificate. */
   readonly serverCa?: string;
   /** Command line that runs another one where the node is. Default: here. */
@@ -35,6 +37,8 @@ export const CONTAINER_TOOLS = ["containerd", "ctr", "runc", "docker-registry", 
 /** A container that cannot come up is not waited for. */
 const START_ATTEMPTS = 400;
 const RECEIVE_TIMEOUT_MS = 60_000;
+/** The one that test images have wherever they are made. */
+const PLATFORM = "linux/amd64";
 
 /** Why containers cannot be run here, or null. */
 export function containerProblem(): string | null {
@@ -96,6 +100,12 @@ export class Containerd implements AsyncDisposable {
     return this.ctr("images", "pull", ...hosts, ...args, reference);
   }
 
+  /** Fetches an image's content of one platform, without unpacking it. */
+  fetch(reference: string): Promise<CtrResult> {
+    const hosts = ["--hosts-dir", `${this.folder}/certs.d`];
+    return this.ctr("content", "fetch", ...hosts, "--platform", PLATFORM, reference);
+  }
+
   /** Runs a container of an image that was pulled to its end. */
   run(reference: string): Promise<CtrResult> {
     const id = `lacewing-test-${Deno.pid}-${++this.#runs}`;
@@ -149,11 +159,14 @@ export class Containerd implements AsyncDisposable {
 }
 
 async function writeConfig(folder: string, options: ContainerdOptions): Promise<void> {
-  const certs = `${folder}/certs.d/${options.registry}`;
+  const { registry, hostsFolder = registry } = options;
+  const certs = `${folder}/certs.d/${hostsFolder}`;
   await Deno.mkdir(certs, { recursive: true });
+  const server = hostsFolder === registry ? `server = "${options.server}"\n` : "";
   const ca = options.serverCa === undefined ? "" : `ca = "${options.serverCa}"\n`;
-  const mirror = `[host."${options.mirror}"]\n  capabilities = ["pull", "resolve"]\n`;
-  await Deno.writeTextFile(`${certs}/hosts.toml`, `server = "${options.server}"\n${ca}${mirror}`);
+  const host = options.mirror ?? options.server;
+  const mirror = `[host."${host}"]\n  capabilities = ["pull", "resolve"]\n`;
+  await Deno.writeTextFile(`${certs}/hosts.toml`, server + ca + mirror);
   const lines = [
     "version = 2",
     `root = "${folder}/root"`,

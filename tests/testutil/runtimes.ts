@@ -1,7 +1,7 @@
 /**
  * The programs that pull images on real hosts, each with folders of its own
  * and a mirror in its own configuration. Whether a tool is there is for the
- * caller to ask. `ctr` is in `ContainerdNode`.
+ * caller to ask. `ctr` is in `containerd.ts`, podman in `podman.ts`.
  */
 import { runBytes } from "./child.ts";
 
@@ -40,20 +40,6 @@ export async function skopeoPull(folder: string, reference: string, way: Way): P
   return await runBytes("skopeo", {
     args: [...own, ...platform, "copy", `docker://${way.registry}/${reference}`, `dir:${folder}/copy`],
   });
-}
-
-/** Pulls an image into a store of its own, and removes it again. */
-export async function podmanPull(folder: string, reference: string, way: Way): Promise<Pulled> {
-  await writePolicy(folder, way);
-  const own = ["--root", `${folder}/root`, "--runroot", `${folder}/run`, "--storage-driver", "vfs"];
-  const env = { CONTAINERS_REGISTRIES_CONF: `${folder}/registries.conf`, TMPDIR: folder };
-  const flags = ["--signature-policy", `${folder}/policy.json`, "--os", "linux", "--arch", "amd64", "--quiet"];
-  const pulled = await runBytes("podman", {
-    args: [...own, "pull", ...flags, `${way.registry}/${reference}`],
-    env,
-  });
-  await runBytes("podman", { args: [...own, "rmi", "--all", "--force"], env });
-  return pulled;
 }
 
 async function writePolicy(folder: string, way: Way): Promise<void> {
