@@ -12,6 +12,7 @@ import { curl } from "./curl.ts";
 import { lacewing } from "./lacewing.ts";
 import { machineFacts } from "./machine.ts";
 import { removeAll } from "./network.ts";
+import { nodesLines, runNodesBench } from "./nodes_bench.ts";
 import { type BenchSettings, readSettings, USAGE } from "./options.ts";
 import { runPair } from "./pair_bench.ts";
 import { installed, missing } from "./prerequisites.ts";
@@ -64,6 +65,7 @@ class Bench {
     else if (id === "transfer") await this.#transfer();
     else if (id === "client") await this.#client();
     else if (id === "registry") await this.#registry();
+    else if (id === "nodes") await this.#nodes();
     else await this.#scenario(id);
   }
 
@@ -145,6 +147,15 @@ class Bench {
     const result = await runRegistryBench({ size: imageSize, rounds, daemon });
     this.others.registry = result;
     say(registryLines(result));
+  }
+
+  async #nodes(): Promise<void> {
+    const problem = registryBenchProblem();
+    if (problem !== null) return say(`Nodes: skipped, ${problem}\n`);
+    const { nodesSize: size, nodeCounts: counts, rounds, speed, daemon, manager } = this.settings;
+    const result = await runNodesBench({ size, counts, rounds, speed, daemon, manager });
+    this.others.nodes = result;
+    say(nodesLines(result));
   }
 
   #workload(sizes: readonly number[]): Promise<Workload> {

@@ -5,7 +5,7 @@ import { parseByteSize } from "../../peer/core/units.ts";
 import type { Sections } from "./contestant.ts";
 import { SCENARIOS } from "./scenarios.ts";
 
-export const USAGE = `Usage: deno task bench [swarm|pair|transfer|client|registry] [flags]
+export const USAGE = `Usage: deno task bench [swarm|pair|transfer|client|registry|nodes] [flags]
 
   swarm       scenarios, see --scenario (the default)
   pair        one host to one host without limits (scenario i)
@@ -13,8 +13,10 @@ export const USAGE = `Usage: deno task bench [swarm|pair|transfer|client|registr
   client      the client beside curl, wget and aria2c: whole processes from nginx on loopback
   registry    containerd from a registry, straight and through a daemon, cold and warm; an image of 200MiB unless
               --size is given
+  nodes       1, 2, 4 and 8 containerds behind links of 100 Mbit/s (--speed) pull one image of 40MiB (--size) at once,
+              straight from the registry and through their daemons
 
-  --scenario a,b     which: ${SCENARIOS.map(({ id }) => id).join(" ")} h i transfer registry
+  --scenario a,b     which: ${SCENARIOS.map(({ id }) => id).join(" ")} h i transfer registry nodes
                      (default a,b; "all")
   --peers 16         hosts, 1 to 64
   --size 64MiB       size of the content; scenario i takes 1GiB,4GiB unless it is given,
@@ -36,8 +38,8 @@ export const USAGE = `Usage: deno task bench [swarm|pair|transfer|client|registr
 export const RIVALS = ["bittorrent", "curl"] as const;
 const PEERS_MAX = 64;
 /** Scenarios with a bench of their own. */
-const OTHERS = ["h", "i", "transfer", "registry"];
-const SMALL_SCENARIOS = ["a", "h", "i", "transfer", "registry"];
+const OTHERS = ["h", "i", "transfer", "registry", "nodes"];
+const SMALL_SCENARIOS = ["a", "h", "i", "transfer", "registry", "nodes"];
 
 export interface BenchSettings {
   readonly scenarios: readonly string[];
@@ -49,6 +51,9 @@ export interface BenchSettings {
   readonly transferSize: number;
   /** Of the image of the registry's bench. */
   readonly imageSize: number;
+  /** The same of the bench of nodes, and how many of them pull at once. */
+  readonly nodesSize: number;
+  readonly nodeCounts: readonly number[];
   /** Sizes of the client's bench. */
   readonly clientSizes: readonly number[];
   /** Factor on all rates. */
@@ -100,6 +105,8 @@ export function readSettings(args: readonly string[]): BenchSettings | null {
     transferSize: parseByteSize(text("size", small ? "64MiB" : "512MiB").split(",")[0]!),
     clientSizes,
     imageSize: parseByteSize(text("size", small ? "24MiB" : "200MiB").split(",")[0]!),
+    nodesSize: parseByteSize(text("size", small ? "8MiB" : "40MiB").split(",")[0]!),
+    nodeCounts: small ? [2] : [1, 2, 4, 8],
     speed: factor(text("speed", "1")),
     warmUpSize: parseByteSize(text("warm-up", small ? "1MiB" : "4MiB")),
     daemon: sections("daemon", text("daemon", "{}")),
@@ -117,7 +124,7 @@ export function readSettings(args: readonly string[]): BenchSettings | null {
 
 function scenariosOf(what: string, list: string): string[] {
   if (what === "pair") return ["i"];
-  if (["transfer", "client", "registry"].includes(what)) return [what];
+  if (["transfer", "client", "registry", "nodes"].includes(what)) return [what];
   if (what !== "swarm") throw wrong(`Cannot bench ${JSON.stringify(what)}`);
   const known = [...SCENARIOS.map(({ id }) => id), ...OTHERS];
   if (list === "all") return known;

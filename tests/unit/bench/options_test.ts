@@ -10,7 +10,7 @@ Deno.test("readSettings() takes scenarios A and B with 16 hosts and 64 MiB where
   assertEquals(settings.against, ["bittorrent", "curl"]);
 });
 
-Deno.test("readSettings() knows the words swarm, pair, transfer, client and registry", () => {
+Deno.test("readSettings() knows the words swarm, pair, transfer, client, registry and nodes", () => {
   assertEquals(readSettings(["swarm", "--scenario", "K,h"])?.scenarios, ["k", "h"]);
   assertEquals(readSettings(["pair", "--size", "1GiB"])?.scenarios, ["i"]);
   assertEquals(readSettings(["pair", "--size", "1GiB,2GiB"])?.pairSizes, [2 ** 30, 2 ** 31]);
@@ -19,6 +19,10 @@ Deno.test("readSettings() knows the words swarm, pair, transfer, client and regi
   assertEquals(readSettings(["client"])?.scenarios, ["client"]);
   assertEquals(readSettings(["registry"])?.scenarios, ["registry"]);
   assertEquals(readSettings(["registry", "--size", "50MiB"])?.imageSize, 50 * 2 ** 20);
+  assertEquals(readSettings(["nodes"])?.scenarios, ["nodes"]);
+  assertEquals(readSettings(["nodes", "--size", "22MiB"])?.nodesSize, 22 * 2 ** 20);
+  assertEquals(readSettings(["nodes"])?.nodeCounts, [1, 2, 4, 8]);
+  assertEquals(readSettings(["nodes", "--small"])?.nodeCounts, [2]);
   assert(readSettings(["--scenario", "all"])!.scenarios.length >= 10);
 });
 
