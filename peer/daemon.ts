@@ -181,6 +181,7 @@ export async function startPeer(options: PeerOptions): Promise<RunningPeer> {
       dataDir,
     }, { path: socket }),
   );
+  const lag = stack.use(new LoopLag());
   const health = stack.use(startHealthServer(() => ({
     tasks_active: tasks.activeCount,
     uploads_active: upload.stats().activeUploads,
@@ -191,6 +192,7 @@ export async function startPeer(options: PeerOptions): Promise<RunningPeer> {
     free_bytes: store.usage().freeBytes,
     schedulers_up: swarm?.upCount ?? 0,
     resident_bytes: Deno.memoryUsage().rss,
+    loop_stall_seconds: lag.take(),
   }), { hostname: "127.0.0.1", port: config.health.tcpListen.port }));
   stack.use(repeat(config.gcInterval, async () => {
     const removed = await store.collectGarbage();
@@ -198,7 +200,10 @@ export async function startPeer(options: PeerOptions): Promise<RunningPeer> {
   }, log));
 
   const proxy = config.proxy === undefined ? null : stack.use(
-    startProxy({ tasks, source, clock, log: log.room("proxy") }, proxySettings(config.proxy, origins)),
+    startProxy(
+      { tasks, source, clock, log: log.room("proxy"), publicsPath: `${workHome}/public` },
+      proxySettings(config.proxy, origins),
+    ),
   );
 
   const idle = Promise.withResolvers<void>();

@@ -12,6 +12,7 @@ import type { Clock } from "../core/clock.ts";
 import { sha256Hex } from "../core/digest.ts";
 import { LacewingError } from "../core/errors.ts";
 import type { Field } from "./http_message.ts";
+import { PUBLIC_MS, type PublicRecord } from "./public_record.ts";
 
 /** What a client asks for, and as whom. */
 export interface Claim {
@@ -28,12 +29,12 @@ export interface AccessDeps {
   readonly head: (claim: Claim, signal: AbortSignal) => Promise<number>;
   /** Opens and closes the first byte at the origin, redirects followed; rejects as a `Source` does. */
   readonly probe: (claim: Claim, signal: AbortSignal) => Promise<void>;
+  /** What was public before this process began. */
+  readonly publics: PublicRecord;
 }
 
 /** INTERFACE section 4: how long an origin's word holds. */
 const HOLDS_MS = 60_000;
-/** How long a public content stays public while its origin cannot be asked. */
-const PUBLIC_MS = 24 * 3_600_000;
 const REMEMBERED_MAX = 10_000;
 const TRIES_MAX = 3;
 const PAUSE_MS = 200;
@@ -47,8 +48,11 @@ export class Access {
 
   /** The origin answered this claim, on whatever path inside its scope. */
   learn(claim: Pick<Claim, "scope" | "fields">, status: number): void {
-    if (status >= 200 && status < 300) this.#accept(keyOf(claim));
-    else if (status === 401 || status === 403) this.#accepted.delete(keyOf(claim));
+    if (status >= 200 && status < 300) this.#accept(claim);
+    else if (status === 401 || status === 403) {
+      this.#accepted.delete(keyOf(claim));
+      this.#note(claim, false);
+    }
   }
 
   /** Whether the origin accepts the claim; asks it when that is not known. Rejects with `signal.reason` only. */
@@ -60,7 +64,7 @@ export class Access {
     const asking = this.#asking.get(key);
     if (asking !== undefined && await asking.catch(() => false)) return true;
     signal.throwIfAborted();
-    const own = this.#ask(claim, key, signal);
+    const own = this.#ask(claim, signal);
     this.#asking.set(key, own);
     try {
       return await own;
@@ -71,10 +75,11 @@ export class Access {
 
   /** Whether the claim may be served while the origin is away: it was accepted just now, or is public. */
   isKnown(claim: Pick<Claim, "scope" | "fields">): boolean {
-    return this.#isWithin(keyOf(claim), claim.fields.length === 0 ? PUBLIC_MS : HOLDS_MS);
+    const [key, isAnonymous] = [keyOf(claim), claim.fields.length === 0];
+    return this.#isWithin(key, isAnonymous ? PUBLIC_MS : HOLDS_MS) || (isAnonymous && this.deps.publics.isPublic(key));
   }
 
-  async #ask(claim: Claim, key: string, signal: AbortSignal): Promise<boolean> {
+  async #ask(claim: Claim, signal: AbortSignal): Promise<boolean> {
     try {
       const status = await this.#head(claim, signal);
       this.learn(claim, status);
@@ -85,7 +90,7 @@ export class Access {
         (status === 403 && claim.url.search !== "");
       if (!isOpen) return false;
       await this.deps.probe(claim, signal);
-      this.#accept(key);
+      this.#accept(claim);
       return true;
     } catch (error) {
       signal.throwIfAborted();
@@ -109,13 +114,19 @@ export class Access {
     }
   }
 
-  #accept(key: string): void {
+  #accept(claim: Pick<Claim, "scope" | "fields">): void {
+    const key = keyOf(claim);
+    this.#note(claim, true);
     this.#accepted.delete(key);
     this.#accepted.set(key, this.deps.clock.nowMs());
     for (const oldest of this.#accepted.keys()) {
       if (this.#accepted.size <= REMEMBERED_MAX) break;
       this.#accepted.delete(oldest);
     }
+  }
+
+  #note(claim: Pick<Claim, "scope" | "fields">, isPublic: boolean): void {
+    if (claim.fields.length === 0) this.deps.publics.note(keyOf(claim), isPublic);
   }
 
   #isWithin(key: string, ms: number): boolean {

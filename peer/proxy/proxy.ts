@@ -17,6 +17,7 @@ import { OriginClient } from "./origin_client.ts";
 import { OriginLinks } from "./origin_link.ts";
 import { PassThrough } from "./pass_through.ts";
 import { listenForProxy, ProxyServer } from "./proxy_server.ts";
+import { openPublicRecord } from "./public_record.ts";
 import { RegistryMirror, type RegistryMirrorConfig } from "./registry_mirror.ts";
 import { SharedContent } from "./shared_content.ts";
 
@@ -25,6 +26,8 @@ export interface ProxyDeps {
   readonly source: Source;
   readonly clock: Clock;
   readonly log: Logger;
+  /** File that keeps what is public over restarts. */
+  readonly publicsPath: string;
 }
 
 export interface ProxyConfig extends RegistryMirrorConfig {
@@ -49,7 +52,7 @@ export interface Proxy extends AsyncDisposable {
 }
 
 /** @throws {LacewingError} `network` when the address cannot be listened on */
-export function startProxy({ tasks, source, clock, log }: ProxyDeps, config: ProxyConfig): Proxy {
+export function startProxy({ tasks, source, clock, log, publicsPath }: ProxyDeps, config: ProxyConfig): Proxy {
   const listener = listenForProxy(config);
   const { hostname, port } = listener.addr;
   const isOwn = (url: URL) => {
@@ -62,6 +65,7 @@ export function startProxy({ tasks, source, clock, log }: ProxyDeps, config: Pro
   const access = config.authorize
     ? new Access({
       clock,
+      publics: openPublicRecord(publicsPath, { log }),
       head: async ({ url, fields }, signal) => {
         using answer = await client.send({
           method: "HEAD",

@@ -271,3 +271,29 @@ Deno.test("manifests and blobs that are here are served while their public regis
   }
   assertEquals(registry.sent.blobs, before);
 });
+
+for (const auth of ["none", "basic"] as const) {
+  Deno.test(`after a crash of the daemon, while the registry (auth: ${auth}) is away, only what is public is served`, async () => {
+    await using registry = registryWithImage({ auth });
+    await using daemon = await spawnDaemon({ config: PROXY });
+    const { digest, bytes } = largest();
+    const headers: HeadersInit = auth === "none" ? {} : { authorization: `Basic ${btoa("user:pass")}` };
+    const first = await fetch(blobUrl(daemon, registry, digest), { headers });
+    assertEquals([first.status, digestOf(await first.bytes())], [200, digest]);
+    await daemon.kill();
+    await registry.stop();
+    await daemon.start();
+    for (const [fields, isServed] of [[{}, auth === "none"], [headers, auth === "none"]] as const) {
+      const response = await fetch(blobUrl(daemon, registry, digest), { headers: fields });
+      const body = await response.bytes();
+      assertEquals([response.status, digestOf(body) === digest], isServed ? [200, true] : [502, false]);
+    }
+    registry.start();
+    const again = await fetch(blobUrl(daemon, registry, digest), { headers });
+    assertEquals([again.status, again.headers.get("x-lacewing-source")], [200, "local"]);
+    assertEquals(digestOf(await again.bytes()), digest);
+    const stranger = await fetch(blobUrl(daemon, registry, digest));
+    await stranger.body?.cancel();
+    assertEquals([stranger.status, registry.sent.blobs], [auth === "none" ? 200 : 401, bytes.length]);
+  });
+}

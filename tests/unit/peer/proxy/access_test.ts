@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { LacewingError } from "../../../../peer/core/errors.ts";
 import { Access, type Claim } from "../../../../peer/proxy/access.ts";
+import type { PublicRecord } from "../../../../peer/proxy/public_record.ts";
 import { FakeClock } from "../core/fake_clock.ts";
 
 const SIGNAL = new AbortController().signal;
@@ -12,11 +13,16 @@ function claim(authorization?: string, scope = "https://h app"): Claim {
 
 /** An origin that answers these, the last one again and again. */
 function setUp(...answers: (number | LacewingError)[]) {
+  return setUpWith({ isPublic: () => false, note: () => {} }, answers);
+}
+
+function setUpWith(publics: PublicRecord, answers: (number | LacewingError)[]) {
   const clock = new FakeClock();
   const asked: string[] = [];
   let probe: LacewingError | null = null;
   const access = new Access({
     clock: { nowMs: () => clock.nowMs(), sleep: () => Promise.resolve() },
+    publics,
     head: ({ fields }) => {
       asked.push(`HEAD ${fields.map(([, value]) => value)}`);
       const answer = (answers.length > 1 ? answers.shift() : answers[0])!;
@@ -110,4 +116,29 @@ Deno.test("requests at once ask the origin once, and each for itself when that w
   const bad = setUp(404);
   assertEquals(await Promise.all([1, 2].map(() => bad.access.isAccepted(claim("a"), SIGNAL))), [false, false]);
   assertEquals(bad.asked.length, 2);
+});
+
+Deno.test("what was public before a restart stays so while the origin is away; credentials are never kept", async () => {
+  const kept = new Set<string>();
+  const publics: PublicRecord = {
+    isPublic: (key) => kept.has(key),
+    note: (key, isPublic) => void (isPublic ? kept.add(key) : kept.delete(key)),
+  };
+  const before = setUpWith(publics, [200, 200, 401]);
+  await before.access.isAccepted(claim(), SIGNAL);
+  await before.access.isAccepted(claim("a"), SIGNAL);
+  await before.access.isAccepted(claim(undefined, "https://h private"), SIGNAL);
+  assertEquals(kept.size, 1);
+  const away = setUpWith(publics, [network]);
+  for (
+    const [one, accepted] of [[claim(), true], [claim("a"), false], [
+      claim(undefined, "https://h private"),
+      false,
+    ]] as const
+  ) {
+    assertEquals([away.access.isKnown(one), await away.access.isAccepted(one, SIGNAL)], [accepted, accepted]);
+  }
+  const turned = setUpWith(publics, [401, network]);
+  assertEquals(await turned.access.isAccepted(claim(), SIGNAL), false);
+  assertEquals([await turned.access.isAccepted(claim(), SIGNAL), kept.size], [false, 0]);
 });
