@@ -16,6 +16,7 @@ import { explain } from "./explain.ts";
 import { startHealthServer } from "./health.ts";
 import { advertisedIp, hostId, platform } from "./host_facts.ts";
 import { startIpcServer } from "./ipc/server.ts";
+import { LoopLag } from "./loop_lag.ts";
 import type { Limits } from "./reload.ts";
 import { Orders } from "./scheduler_client/orders.ts";
 import { SchedulerSet } from "./scheduler_client/scheduler_set.ts";
@@ -150,6 +151,7 @@ export async function startPeer(options: PeerOptions): Promise<RunningPeer> {
       onStored: changes,
       tracer,
     }, {
+      place: { hostId: id, idc: config.host.idc },
       concurrentPieceCount: config.download.concurrentPieceCount,
       maxConnections: config.download.source.maxConnections,
       perTaskRateLimit: config.download.perPeerRateLimit,

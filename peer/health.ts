@@ -19,6 +19,7 @@ const HELP: Record<string, string> = {
   free_bytes: "Bytes free on the contents' file system",
   schedulers_up: "Schedulers connected",
   resident_bytes: "Memory of this process",
+  loop_stall_seconds: "Longest time that the event loop was held up since the last scrape",
 };
 
 export interface HealthServer extends AsyncDisposable {

@@ -114,12 +114,17 @@ export class LacewingSwarm implements Running {
     };
   }
 
-  /** Bytes of pieces that a daemon has sent, from its own metrics. */
-  async uploadedBytes(host: string): Promise<number> {
+  /** Bytes of pieces that a daemon has sent. */
+  uploadedBytes(host: string): Promise<number> {
+    return this.figure(host, "uploaded_bytes");
+  }
+
+  /** One of a daemon's own metrics; 0 where there is none. */
+  async figure(host: string, name: string): Promise<number> {
     const command = ["curl", "-s", `http://127.0.0.1:${HEALTH_PORT}/metrics`];
     const curl = new BenchProcess("curl", this.stage.network.on(host, command));
     await curl.ended;
-    return Number(/^lacewing_daemon_uploaded_bytes (\S+)$/m.exec(curl.output())?.[1] ?? 0);
+    return Number(new RegExp(`^lacewing_daemon_${name} (\\S+)$`, "m").exec(curl.output())?.[1] ?? 0);
   }
 
   paths(host: string): readonly string[] {

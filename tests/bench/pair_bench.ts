@@ -23,6 +23,10 @@ export interface PairResult {
   readonly cpuSecondsPerGb: number;
   readonly senderCpuSecondsPerGb: number | null;
   readonly rssMaxBytes: number | null;
+  /** Memory of a daemon that has done nothing yet. */
+  readonly rssIdleBytes: number | null;
+  /** The longest time that an event loop of one of both ends was held up. */
+  readonly stallSeconds: number | null;
   readonly wrong: readonly string[];
 }
 
@@ -84,6 +88,9 @@ async function ownPair(stage: Stage): Promise<PairResult> {
   const [file] = stage.workload.files;
   const url = origin.url(file!.name);
   await swarm.download(SENDER, url, () => {});
+  const figures = (name: string) => Promise.all([SENDER, RECEIVER].map((host) => swarm.figure(host, name)));
+  const rssIdleBytes = await swarm.figure(RECEIVER, "resident_bytes");
+  await figures("loop_stall_seconds");
   const cpuOf = (host: string) => swarm.daemons.get(host)!.cpuSeconds();
   const before = { sender: cpuOf(SENDER), receiver: cpuOf(RECEIVER) };
   const beganMs = performance.now();
@@ -91,6 +98,7 @@ async function ownPair(stage: Stage): Promise<PairResult> {
   const seconds = (performance.now() - beganMs) / 1000;
   const sender = cpuOf(SENDER) - before.sender;
   const receiver = cpuOf(RECEIVER) - before.receiver;
+  const stallSeconds = Math.max(...await figures("loop_stall_seconds"));
   const { size } = stage.workload;
   return {
     contestant: "lacewing",
@@ -99,6 +107,8 @@ async function ownPair(stage: Stage): Promise<PairResult> {
     cpuSecondsPerGb: (sender + receiver) / (size / GB),
     senderCpuSecondsPerGb: sender / (size / GB),
     rssMaxBytes: Math.max(...[SENDER, RECEIVER].map((host) => swarm.daemons.get(host)!.rssMaxBytes())),
+    rssIdleBytes,
+    stallSeconds,
     wrong: await checkHosts(stage.workload, [{ host: RECEIVER, paths: [path] }]),
   };
 }
@@ -118,6 +128,8 @@ async function rivalPair(rival: Contestant, stage: Stage): Promise<PairResult> {
     cpuSecondsPerGb: (cpuSeconds - before) / (size / GB),
     senderCpuSecondsPerGb: null,
     rssMaxBytes,
+    rssIdleBytes: null,
+    stallSeconds: null,
     wrong: await checkHosts(stage.workload, [{ host: RECEIVER, paths: running.paths(RECEIVER) }]),
   };
 }

@@ -184,20 +184,28 @@ export function tinyTable(results: readonly TinyResult[], peers: number): string
 export function pairTable(results: readonly PairResult[]): string {
   const groups = Map.groupBy(results, ({ contestant, size }) => `${size} ${contestant}`);
   const rows = [...groups.values()].map((group) => {
-    const [{ contestant, size, rssMaxBytes, senderCpuSecondsPerGb }] = group as [PairResult];
+    const [{ contestant, size, rssMaxBytes, rssIdleBytes, stallSeconds, senderCpuSecondsPerGb }] = group as [
+      PairResult,
+    ];
+    const most = (key: "rssMaxBytes" | "rssIdleBytes" | "stallSeconds") => Math.max(...group.map((it) => it[key] ?? 0));
     const wrong = sum(group.map((it) => it.wrong.length));
     return [
       `${contestant}, ${formatBytes(size)}`,
       `${formatBytes(median(group.map(({ rate }) => rate)))}/s`,
       median(group.map((it) => it.cpuSecondsPerGb)).toFixed(2),
       senderCpuSecondsPerGb === null ? "-" : median(group.map((it) => it.senderCpuSecondsPerGb ?? NaN)).toFixed(2),
-      rssMaxBytes === null ? "-" : formatBytes(Math.max(...group.map((it) => it.rssMaxBytes ?? 0))),
+      rssMaxBytes === null ? "-" : formatBytes(most("rssMaxBytes")),
+      rssIdleBytes === null ? "-" : formatBytes(most("rssIdleBytes")),
+      stallSeconds === null ? "-" : milliseconds(most("stallSeconds") * 1000),
       ...(wrong > 0 ? ["WRONG"] : ["right"]),
     ];
   });
   return [
     "I: one host to one host, links without limits",
-    ...table([["", "rate", "CPU s/GB, both ends", "of it the sender", "peak RSS", "bytes"], ...rows]),
+    ...table([
+      ["", "rate", "CPU s/GB, both ends", "of it the sender", "peak RSS", "idle", "longest stall", "bytes"],
+      ...rows,
+    ]),
     "",
   ].join("\n");
 }

@@ -12,6 +12,7 @@ const FIGURES = {
   free_bytes: 7,
   schedulers_up: 8,
   resident_bytes: 9,
+  loop_stall_seconds: 0.01,
 };
 const LOCAL = { hostname: "127.0.0.1", port: 0 };
 
