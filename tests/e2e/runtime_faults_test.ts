@@ -25,7 +25,9 @@ const IMAGE = makeImage({ scale: 2 });
 const AMD64 = IMAGE.images[0]!;
 const BLOBS = [AMD64.config, ...AMD64.layers];
 const CONTENT = [IMAGE.index, AMD64.manifest, ...BLOBS].map(({ digest }) => digest).sort();
-const AT_ONCE = 4;
+const AT_ONCE = 6;
+/** How long the daemon waits for a registry that stalls. */
+const IDLE_S = 3;
 
 /** `healed`: the registry itself was not asked by the runtime. `other`: it was, and that helped. */
 type Outcome = "healed" | "other" | "fails";
@@ -54,13 +56,14 @@ const ROWS: readonly Row[] = [
     rule: { on: "manifest", fault: { act: "reset" } },
     want: ["other", "other", "fails"],
   },
-  ...[401, 403, 404, 500, 503].map((code): Row => ({
+  ...[401, 403, 404, 408, 500, 503].map((code): Row => ({
     name: `manifests: always ${code}`,
     rule: status(code, "manifest"),
     want: ["other", "other", "fails"],
   })),
   { name: "manifests: 503 once", rule: status(503, "manifest", 1), want: ["other", "other", "healed"] },
   { name: "manifests: 429 once", rule: status(429, "manifest", 1), want: healed },
+  { name: "manifests: 408 once", rule: status(408, "manifest", 1), want: ["healed", "other", "healed"] },
   { name: "manifests: late", rule: { on: "manifest", fault: { act: "delay", ms: 1500 } }, want: healed },
   {
     name: "manifests: no digest told",
@@ -75,12 +78,34 @@ const ROWS: readonly Row[] = [
   },
   { name: "blobs: always reset", rule: { on: "blob", fault: { act: "reset" } }, want: ["other", "fails", "fails"] },
   { name: "blobs: reset twice", rule: { on: "blob", fault: { act: "reset" }, times: 2 }, want: healed },
-  ...[401, 403, 404, 500].map((code): Row => ({
+  {
+    name: "manifests: type application/json",
+    rule: { on: "manifest", fault: { act: "fields", set: [["content-type", "application/json"]] } },
+    want: ["fails", "fails", "fails"],
+  },
+  {
+    name: "manifests: no type told",
+    rule: { on: "manifest", fault: { act: "fields", drop: ["content-type"] } },
+    want: ["fails", "fails", "fails"],
+  },
+  {
+    name: "manifests: another digest told",
+    rule: { on: "manifest", fault: { act: "fields", set: [["docker-content-digest", `sha256:${"0".repeat(64)}`]] } },
+    // dockerd asks by the digest of what it had before; another one than that it does not have.
+    want: ["fails", "healed", null],
+  },
+  {
+    name: "manifests: stalled once",
+    rule: { on: "manifest", fault: { act: "stall", after: 100 }, times: 1 },
+    // dockerd has them from the row above, and asks for their heads only.
+    want: ["healed", "other", null],
+  },
+  ...[401, 403, 404, 408, 500].map((code): Row => ({
     name: `blobs: always ${code}`,
     rule: status(code, "blob"),
     want: ["other", "fails", "fails"],
   })),
-  ...[401, 403, 404, 429, 500, 502, 503, 504].map((code): Row => ({
+  ...[401, 403, 404, 408, 429, 500, 502, 503, 504].map((code): Row => ({
     name: `blobs: ${code} once`,
     rule: status(code, "blob", 1),
     want: healed,
@@ -95,6 +120,11 @@ const ROWS: readonly Row[] = [
   },
   { name: "blobs: late", rule: { on: "blob", fault: { act: "delay", ms: 1500 }, times: 4 }, want: healed },
   { name: "blobs: no length told", rule: { on: "blob", fault: { act: "chunked" } }, want: healed },
+  {
+    name: "blobs: told to be gzip's coding",
+    rule: { on: "blob", fault: { act: "fields", set: [["content-encoding", "gzip"]] } },
+    want: healed,
+  },
   { name: "blobs: no ranges", rule: { on: "blob", fault: { act: "whole" } }, want: healed },
   {
     name: "blobs: no digest, no type, wrong ETag",
@@ -132,7 +162,10 @@ async function stage(): Promise<Stage & AsyncDisposable> {
   const registries = [{ host: NAME, url: faulty.url }, { host: AWAY, url: "http://127.0.0.1:9" }];
   const daemon = stack.use(
     await spawnDaemon({
-      config: { proxy: { tcpListen: { port: 0 }, registryMirror: { url: faulty.url, registries } } },
+      config: {
+        download: { source: { idleTimeout: `${IDLE_S}s` } },
+        proxy: { tcpListen: { port: 0 }, registryMirror: { url: faulty.url, registries } },
+      },
     }),
   );
   const owned = stack.move();
@@ -142,10 +175,9 @@ async function stage(): Promise<Stage & AsyncDisposable> {
 /** Runs the rows, some at once. @returns what each came to, and what it should have come to */
 async function run(
   { faulty, good, daemon }: Stage,
-  { client, rows, atOnce = AT_ONCE, pull }: {
+  { client, rows, pull }: {
     client: ClientName;
     rows: readonly Row[];
-    atOnce?: number;
     pull: (repository: string, row: Row) => Promise<Pulled>;
   },
 ): Promise<void> {
@@ -154,7 +186,7 @@ async function run(
   const wanted: Record<string, string> = {};
   const left = [...rows.entries()].filter(([, { want }]) => want[column] !== null);
   const words: string[] = [];
-  await Promise.all(Array.from({ length: atOnce }, async () => {
+  await Promise.all(Array.from({ length: AT_ONCE }, async () => {
     for (let next = left.shift(); next !== undefined; next = left.shift()) {
       const [index, row] = next;
       const repository = `lab/${client}-${index}`;
@@ -164,6 +196,7 @@ async function run(
       found[row.name] = code !== 0 ? "fails" : good.asked(repository) === 0 ? "healed" : "other";
       wanted[row.name] = row.want[column]!;
       if (code !== 0) assert(stderr !== "", `${client} says nothing`);
+      if (row.rule !== null) assert(faulty.struck(repository) > 0, `nothing went wrong: ${row.name}`);
       faulty.set(repository, null);
       if (row.registry === undefined) await keepsNothingWrong(daemon, { repository, row });
     }
@@ -244,21 +277,32 @@ Deno.test({
       server: made.good.url,
       mirror: `http://${made.daemon.proxy}`,
     });
-    const started = await Dockerd.start({
-      folder: `${made.daemon.folder}/docker`,
-      mirror: made.daemon.proxy!,
-      containerd: `${node.folder}/c.sock`,
-    });
-    if ("reason" in started) {
-      console.log(`skipped: ${started.reason}`);
-      return;
+    await using stack = new AsyncDisposableStack();
+    const idle: Dockerd[] = [];
+    // One for each pull at once: within one a layer is fetched once for all the images that have it.
+    for (let index = 0; index < AT_ONCE; index++) {
+      const started = await Dockerd.start({
+        folder: `${made.daemon.folder}/docker-${index}`,
+        mirror: made.daemon.proxy!,
+        containerd: `${node.folder}/c.sock`,
+      });
+      if ("reason" in started) {
+        console.log(`skipped: ${started.reason}`);
+        return;
+      }
+      idle.push(stack.use(started.dockerd));
     }
-    await using dockerd = started.dockerd;
     await run(made, {
       client: "docker",
       rows: ROWS,
-      atOnce: 1,
-      pull: (repository) => dockerd.pull(`${repository}:v1`),
+      pull: async (repository) => {
+        const dockerd = idle.pop()!;
+        try {
+          return await dockerd.pull(`${repository}:v1`);
+        } finally {
+          idle.push(dockerd);
+        }
+      },
     });
   },
 });

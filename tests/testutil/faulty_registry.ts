@@ -13,6 +13,8 @@ export type Fault =
   | { readonly act: "status"; readonly status: number; readonly fields?: readonly Field[] }
   /** The body ends, or stops, after so many bytes of an answer; shorter ones are whole. */
   | { readonly act: "cut" | "stall"; readonly after: number }
+  /** As `cut`, and the credentials that the request came with are worth nothing from then on. */
+  | { readonly act: "expire"; readonly after: number }
   /** The head comes late. */
   | { readonly act: "delay"; readonly ms: number }
   /** One byte is another one: the first or the last of the content. */
@@ -42,6 +44,7 @@ const STEP = 64 * 1024;
 export class FaultyRegistry implements AsyncDisposable {
   readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #rules = new Map<string, { rule: FaultRule; left: number }>();
+  readonly #expired = new Set<string>();
   readonly #struck = new Map<string, number>();
   readonly #asked = new Map<string, number>();
   readonly #conns = new Set<Deno.Conn>();
@@ -112,11 +115,17 @@ export class FaultyRegistry implements AsyncDisposable {
       const on = match?.[2] === "blobs" ? "blob" : "manifest";
       const early = this.#fault(repository, { on, isHead: method === "HEAD", length: null });
       if (early?.act === "reset") return;
-      const ignored = early?.act === "whole" ? ["range", "host"] : ["host"];
+      const credentials = fields.find(([name]) => name.toLowerCase() === "authorization")?.[1] ?? "";
+      const ignored = [
+        "host",
+        ...(early?.act === "whole" ? ["range"] : []),
+        ...(this.#expired.has(credentials) ? ["authorization"] : []),
+      ];
       const answer = await this.#ask(method, target.replace(/^\/v2\/.+?\/(?=manifests\/|blobs\/)/, "/v2/lab/app/"), {
         fields: endToEnd(fields, ignored),
       });
       const fault = early ?? this.#fault(repository, { on, isHead: method === "HEAD", length: answer.body.length });
+      if (fault?.act === "expire") this.#expired.add(credentials);
       if (!await this.#give(conn, { method, answer, fault })) return;
     }
   }
@@ -130,8 +139,8 @@ export class FaultyRegistry implements AsyncDisposable {
     if (entry === undefined || entry.rule.on !== on || entry.left <= 0) return null;
     const { fault } = entry.rule;
     // What befalls bodies does not wear out on an answer without one, or with one that is too short for it.
-    if (isHead && ["cut", "stall", "wrong", "chunked"].includes(fault.act)) return null;
-    const isShort = fault.act === "cut" || fault.act === "stall";
+    if (isHead && ["cut", "stall", "expire", "wrong", "chunked"].includes(fault.act)) return null;
+    const isShort = fault.act === "cut" || fault.act === "stall" || fault.act === "expire";
     if (isShort ? length === null || length <= fault.after : length !== null) return null;
     entry.left -= 1;
     this.#struck.set(repository, this.struck(repository) + 1);
@@ -160,7 +169,7 @@ export class FaultyRegistry implements AsyncDisposable {
     const told = own.length === 0 ? fields : fields.filter(([name]) => name !== "content-length");
     await write(conn, formatHead(`HTTP/1.1 ${status} X`, [...told, ...own]));
     if (method === "HEAD") return true;
-    const isShort = fault?.act === "cut" || fault?.act === "stall";
+    const isShort = fault?.act === "cut" || fault?.act === "stall" || fault?.act === "expire";
     const end = isShort ? Math.min(body.length, fault.after) : body.length;
     for (let at = 0; at < end; at += STEP) {
       const part = body.subarray(at, Math.min(at + STEP, end));
