@@ -17,6 +17,7 @@ import type { Exchange, PieceClient } from "../transfer/piece_transfer.ts";
 import type { Ledger } from "./ledger.ts";
 import type { PiecePicker } from "./piece_picker.ts";
 import { RequestDepth } from "./request_depth.ts";
+import { piecesAtOnce } from "./task_rate.ts";
 
 /** Pause after a neighbour had no free slot, and the first one after it failed; doubled up to the maximum. */
 const BUSY_PAUSE_MS = 50;
@@ -179,7 +180,7 @@ export class PeerWork {
     const { ledger } = this.options;
     const nowMs = this.deps.clock.nowMs();
     const ready = [...this.#neighbours].filter(([, state]) => state.pausedUntilMs <= nowMs);
-    const concurrent = this.#depth.count;
+    const concurrent = Math.min(this.#depth.count, piecesAtOnce(this.deps.limiters, ledger.meta.piece_length));
     const perNeighbour = Math.max(2, Math.min(4, Math.ceil(concurrent / Math.max(1, ready.length))));
     const exhausted = new Set<string>();
     while (this.#inFlight < concurrent) {

@@ -16,6 +16,7 @@ import { OwnReads } from "./own_reads.ts";
 import type { PiecePicker } from "./piece_picker.ts";
 import { readRun } from "./source_reader.ts";
 import type { Lease } from "./swarm.ts";
+import { piecesAtOnce } from "./task_rate.ts";
 
 /** Tries without a new piece before a host working alone gives up. */
 const OWN_TRIES = 3;
@@ -98,7 +99,8 @@ export class SourceWork {
 
   /** Starts own runs while alone. */
   pump(): void {
-    while (!this.#stop.signal.aborted) {
+    const { piece_length: pieceLength } = this.options.ledger.meta;
+    while (!this.#stop.signal.aborted && this.activeCount < piecesAtOnce(this.deps.limiters, pieceLength)) {
       const state = { active: this.#ownRuns.size, isServed: this.options.isServed() };
       const run = this.#own.next(state, this.deps.clock.nowMs());
       if (run === null) return;

@@ -3,7 +3,7 @@ import { assertEquals } from "@std/assert";
 import { RateLimiter } from "../../../../peer/core/rate_limit.ts";
 import { Requests } from "../../../../peer/task/requests.ts";
 import { Run } from "../../../../peer/task/run.ts";
-import { TaskRate } from "../../../../peer/task/task_rate.ts";
+import { piecesAtOnce, TaskRate } from "../../../../peer/task/task_rate.ts";
 import { FakeClock } from "../core/fake_clock.ts";
 
 const deps = {
@@ -67,3 +67,20 @@ Deno.test("a task without requests has the daemon's limit for one task", () => {
   rate.update();
   assertEquals(own(), 3);
 });
+
+const KIB = 1024;
+const AT_ONCE: [rates: number[], pieceLength: number, count: number][] = [
+  [[], 256 * KIB, Infinity],
+  [[0, 0], 256 * KIB, Infinity],
+  [[100 * KIB, 0], 256 * KIB, 1],
+  [[1], 16 * KIB * KIB, 1],
+  [[0, 1024 * KIB], 256 * KIB, 4],
+  [[100 * KIB * KIB, 1024 * KIB], 256 * KIB, 4],
+  [[100 * KIB * KIB, 0], 16 * KIB * KIB, 6],
+];
+for (const [rates, pieceLength, count] of AT_ONCE) {
+  Deno.test(`piecesAtOnce() is ${count} for pieces of ${pieceLength} B under limits of ${rates.join(" and ")} B/s`, () => {
+    const limiters = rates.map((bytesPerSecond) => ({ bytesPerSecond, take: () => undefined }));
+    assertEquals(piecesAtOnce(limiters, pieceLength), count);
+  });
+}
