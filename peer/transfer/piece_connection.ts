@@ -11,7 +11,7 @@
 import type { Clock } from "../core/clock.ts";
 import { LacewingError } from "../core/errors.ts";
 import { LineReader, writeAll } from "../core/wire/json_lines.ts";
-import { HOST_HEADER, NEED_HEADER, piecePath, TRACE_HEADER } from "../core/wire/piece.ts";
+import { ACK_HEADER, HOST_HEADER, NEED_HEADER, piecePath, TRACE_HEADER } from "../core/wire/piece.ts";
 import { closeQuietly, messageOf } from "./connection.ts";
 import { contentLengthOf, formatHead, HEAD_LENGTH_MAX, readResponseHead, type ResponseHead } from "./http_head.ts";
 import type { PieceRequest, PieceSink } from "./piece_transfer.ts";
@@ -26,6 +26,7 @@ export interface PieceConnectionDeps {
 
 /** Bytes of a refusal that are read for its message; a longer one costs the connection. */
 const REFUSAL_LENGTH_MAX = 4096;
+const EMPTY_LINE = new TextEncoder().encode("\r\n");
 
 export class PieceConnection implements Disposable {
   readonly #reader: LineReader;
@@ -87,7 +88,7 @@ export class PieceConnection implements Disposable {
       if (length !== request.length) throw this.#failed(`sent ${length ?? "no"} bytes instead of ${request.length}`);
       await this.#body(length, sink, buffer);
       signal.throwIfAborted();
-      this.#isReusable = head.keepAlive && this.#reader.bufferedLength === 0;
+      this.#isReusable = head.keepAlive && this.#reader.bufferedLength === 0 && await this.#acknowledge();
     } catch (error) {
       signal.throwIfAborted();
       throw error;
@@ -101,9 +102,20 @@ export class PieceConnection implements Disposable {
       host: this.address,
       [HOST_HEADER]: this.deps.hostId,
       [NEED_HEADER]: missing,
+      [ACK_HEADER]: 1,
       ...(traceparent === undefined ? {} : { [TRACE_HEADER]: traceparent }),
     });
     await this.#guard(() => writeAll(this.conn, new TextEncoder().encode(head)));
+  }
+
+  /** Frees the neighbour's slot. @returns whether the connection is still there: the piece is here in any case */
+  async #acknowledge(): Promise<boolean> {
+    try {
+      await this.#guard(() => writeAll(this.conn, EMPTY_LINE));
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   async #head(): Promise<ResponseHead> {

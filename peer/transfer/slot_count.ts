@@ -1,16 +1,18 @@
 /**
  * Decides how many pieces a host sends at once: the fewest that fill its
- * uplink. Two, as long as more do not send more bytes; where children or the
+ * uplink. Four, as long as more do not send more bytes; where children or the
  * way to them are the limit, as many as still add something. Pure: told of each
  * upload that ended, it answers with a count.
  *
  * A piece that is sent alone arrives sooner, and its receiver sends it on: in a
- * cold wave of 1,000 hosts sixteen at once took 1.29 × the bound, two 1.13 ×
- * (tests/sim).
+ * cold wave of 1,000 hosts sixteen at once took 1.29 × the bound, four 1.17 × and
+ * two 1.13 × (tests/sim). But on a real network two do not fill an uplink whose
+ * children's downlinks are as narrow: 16 hosts took 1.29 × with two, 1.18 × with
+ * four, 1.17 × with eight (tests/bench, scenario A).
  */
 
 /** Uploads at once that keep a link busy while one ends and the next begins. */
-export const SLOTS_MIN = 2;
+export const SLOTS_MIN = 4;
 /** Ends of uploads that one figure is made of, for each slot; those under way when the count changed do not count. */
 const ENDS_PER_SLOT = 4;
 /** Shorter than this, a figure is about buffers and not about the link. */

@@ -2,9 +2,10 @@
  * One neighbour's connection to the upload port: reads request heads one after
  * the other, sends pieces and small JSON answers, or turns into an exchange.
  *
- * Keeps: a buffer is written out before it is filled again. A piece that
- * cannot be finished closes the connection: the other end then sees too few
- * bytes and never a wrong end.
+ * Keeps: a buffer is written out before it is filled again. A slot is free
+ * again when the child has the piece, not when the kernel has taken it. A piece
+ * that cannot be finished closes the connection: the other end then sees too
+ * few bytes and never a wrong end.
  */
 import type { Clock } from "../core/clock.ts";
 import { LacewingError, toWireError } from "../core/errors.ts";
@@ -14,6 +15,7 @@ import { chunkLengthAt, type Limiter } from "../core/rate_limit.ts";
 import { type ByteReader, type ByteWriter, LineReader, writeAll } from "../core/wire/json_lines.ts";
 import { noTracer, traced, type Tracer } from "../core/telemetry.ts";
 import {
+  ACK_HEADER,
   EXCHANGE_PATH,
   EXCHANGE_UPGRADE,
   HOST_HEADER,
@@ -39,6 +41,8 @@ export interface UploadLimits {
   /** What a child is told to wait when all slots are taken. */
   readonly retryAfterMs: number;
   readonly slotWaitMs: number;
+  /** How long a slot is kept for a child that has not said yet that it has all of the piece. */
+  readonly ackWaitMs: number;
   readonly connectionsMax: number;
 }
 
@@ -61,12 +65,16 @@ export interface UploadConnectionDeps {
 export class UploadConnection implements ByteReader, ByteWriter {
   readonly #reader: LineReader;
   readonly #watchdog: Watchdog;
+  readonly #ackWatchdog: Watchdog;
+  /** Of a piece that is sent, until the child has it. */
+  #heldSlot: Slot | null = null;
   #awaitsFirstByte = false;
   #exchange: ExchangeSession | null = null;
 
   constructor(private readonly conn: Deno.TcpConn, private readonly deps: UploadConnectionDeps) {
     this.#reader = new LineReader(this, { lineLengthMax: HEAD_LENGTH_MAX, chunkLength: 1024 });
     this.#watchdog = new Watchdog(deps.clock, () => this.close());
+    this.#ackWatchdog = new Watchdog(deps.clock, () => this.#release());
   }
 
   /** Serves until one of both ends closes; never rejects. */
@@ -79,12 +87,15 @@ export class UploadConnection implements ByteReader, ByteWriter {
         this.#watchdog.disarm();
         if (request === undefined || !await this.#answer(request)) return;
         this.#watchdog.arm(this.deps.limits.idleTimeoutMs);
+        if (this.#heldSlot !== null && !await this.#acknowledged()) return;
         this.#awaitsFirstByte = this.#reader.bufferedLength === 0;
       }
     } catch (error) {
       await this.#reject(error);
     } finally {
       this.#watchdog[Symbol.dispose]();
+      this.#ackWatchdog[Symbol.dispose]();
+      this.#release();
       this.close();
     }
   }
@@ -159,19 +170,37 @@ export class UploadConnection implements ByteReader, ByteWriter {
       hostId: hostIdOf(request) ?? "",
       need: Number(/^\d{1,9}$/.exec(request.fields.get(NEED_HEADER) ?? "")?.[0] ?? 0),
     };
-    using slot = await this.deps.slots.acquire(claim, this.deps.signal);
+    const slot = this.#heldSlot = await this.deps.slots.acquire(claim, this.deps.signal);
     if (slot === null) return await this.#refuse(503, "unavailable", request);
-    // It may have been dropped while this request waited.
-    if (!isServed(number, holding)) return await this.#refuse(404, "not_found", request);
     let sent = 0;
     try {
+      // It may have been dropped while this request waited.
+      if (!isServed(number, holding)) return await this.#refuse(404, "not_found", request);
       await this.#send(pieceRange(number, holding), { holding, slot, request, onSent: (bytes) => sent += bytes });
     } finally {
       slot.sentBytes = sent;
       this.deps.onSent(sent);
       if (sent > 0) holding.served?.(claim.hostId, sent);
+      if (sent === 0 || !request.fields.has(ACK_HEADER)) this.#release();
     }
     return request.keepAlive;
+  }
+
+  /** Waits until the child has said that it has the piece. @returns whether it did */
+  async #acknowledged(): Promise<boolean> {
+    this.#ackWatchdog.arm(this.deps.limits.ackWaitMs);
+    const line = await this.#reader.readLine();
+    this.#ackWatchdog.disarm();
+    this.#release();
+    if (line !== undefined && line !== "") {
+      throw new LacewingError("protocol", `Cannot go on: ${ACK_HEADER} promised an empty line after the piece`);
+    }
+    return line !== undefined;
+  }
+
+  #release(): void {
+    this.#heldSlot?.[Symbol.dispose]();
+    this.#heldSlot = null;
   }
 
   async #send(

@@ -58,9 +58,9 @@ export interface UploadServer extends AsyncDisposable {
 const BUFFER_LENGTH = 256 * 1024;
 /** Each costs a socket and about 20 KB; a neighbour has some 10. */
 const CONNECTIONS_MAX = 2048;
+const SLOT_WAIT_MS = 2_000;
 /** Neighbours hear of pieces at most so often: half the time that a piece of 256 KiB takes at 100 Mbit/s. */
 const NEWS_INTERVAL_MS = 10;
-const SLOT_WAIT_MS = 2_000;
 /** Pause after an accept that failed, for example because no file descriptor is free. */
 const ACCEPT_PAUSE_MS = 100;
 
@@ -71,6 +71,7 @@ const UPLOAD_LIMITS: UploadLimits = {
   writeStallMs: 20_000,
   retryAfterMs: 500,
   slotWaitMs: SLOT_WAIT_MS,
+  ackWaitMs: 2_000,
   connectionsMax: CONNECTIONS_MAX,
 };
 
@@ -84,9 +85,9 @@ export function startUploadServer(deps: UploadServerDeps, config: UploadServerCo
 }
 
 class TcpUploadServer implements UploadServer {
-  readonly #tick = new SharedTick(NEWS_INTERVAL_MS);
   readonly #listener: Deno.TcpListener;
   readonly #slots: UploadSlots;
+  readonly #tick = new SharedTick(NEWS_INTERVAL_MS);
   readonly #limits: UploadLimits;
   readonly #connections = new Set<UploadConnection>();
   readonly #running = new Set<Promise<void>>();
@@ -149,11 +150,11 @@ class TcpUploadServer implements UploadServer {
     const connection = new UploadConnection(conn, {
       provider,
       limiter,
-      tick: this.#tick,
       log,
       clock,
       tracer,
       slots: this.#slots,
+      tick: this.#tick,
       limits: this.#limits,
       hostId: this.config.hostId,
       signal: this.#stop.signal,

@@ -14,6 +14,11 @@ export const EXCHANGE_PATH = "/v1/exchange";
 export const HOST_HEADER = "x-lacewing-host";
 /** Pieces that the child still misses: the neediest is served first. */
 export const NEED_HEADER = "x-lacewing-need";
+/**
+ * The child says with an empty line (RFC 9112, 2.2 allows one before a request) that it has the whole piece. Without it
+ * a sender knows only that its kernel took the bytes: of a piece of 256 KiB all of them, at once.
+ */
+export const ACK_HEADER = "x-lacewing-ack";
 /** The span that asks, where the child takes part in a trace (W3C Trace Context). */
 export const TRACE_HEADER = "traceparent";
 

@@ -25,8 +25,8 @@ function run(
 
 for (
   const { what, linkRate, childRate, max, min, most } of [
-    { what: "an uplink that one child fills", linkRate: 6_250, childRate: 6_250, max: 16, min: 2, most: 2 },
-    { what: "an uplink that two children fill", linkRate: 6_250, childRate: 3_125, max: 16, min: 2, most: 2 },
+    { what: "an uplink that one child fills", linkRate: 6_250, childRate: 6_250, max: 16, min: 4, most: 4 },
+    { what: "an uplink that two children fill", linkRate: 6_250, childRate: 3_125, max: 16, min: 4, most: 4 },
     { what: "an uplink that eight children fill", linkRate: 12_500, childRate: 1_562, max: 16, min: 6, most: 9 },
     { what: "an uplink that nothing fills", linkRate: 1e9, childRate: 6_250, max: 16, min: 16, most: 16 },
     { what: "a host that may send one at once", linkRate: 1e9, childRate: 6_250, max: 1, min: 1, most: 1 },
@@ -42,7 +42,7 @@ for (
   });
 }
 
-Deno.test("SlotCount starts with two and learns nothing while nobody waits", () => {
+Deno.test("SlotCount starts with its least and learns nothing while nobody waits", () => {
   const slots = new SlotCount(16);
   const counts = run(slots, { linkRate: 1e9, childRate: 6_250, isBusy: false });
   assertEquals(new Set(counts), new Set([SLOTS_MIN]));

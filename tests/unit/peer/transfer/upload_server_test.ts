@@ -1,7 +1,9 @@
 // covers: peer/transfer/upload_connection.ts
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { LacewingError } from "../../../../peer/core/errors.ts";
+import { LineReader } from "../../../../peer/core/wire/json_lines.ts";
 import { piecePath } from "../../../../peer/core/wire/piece.ts";
+import { readResponseHead } from "../../../../peer/transfer/http_head.ts";
 import type { UploadServer } from "../../../../peer/transfer/upload_server.ts";
 import {
   GENERATION,
@@ -156,6 +158,46 @@ Deno.test("upload server frees slot and task when the child vanishes in the midd
   conn.close();
   await until(() => server.stats().connections === 0);
   assertEquals([server.stats().activeUploads, provider.openCount], [0, 0]);
+});
+
+Deno.test("upload server keeps the slot until the child says that it has the piece", async () => {
+  await using server = serve(contentProvider(), { concurrent: 1 });
+  const conn = await connect(server);
+  await writeText(conn, `GET ${PIECE} HTTP/1.1\r\nx-lacewing-ack: 1\r\n\r\n`);
+  const reader = new LineReader(conn);
+  assertEquals((await readResponseHead(reader))?.status, 200);
+  for (let left = 100; left > 0;) left -= await reader.readBytes(new Uint8Array(left)) ?? left;
+  assertEquals(server.stats().activeUploads, 1);
+  await writeText(conn, "\r\n");
+  await until(() => server.stats().activeUploads === 0);
+  conn.close();
+});
+
+Deno.test("upload server frees the slot of a child that never says so after a moment, and goes on with it", async () => {
+  await using server = serve(contentProvider(), { concurrent: 1, limits: { ackWaitMs: 20 } });
+  const conn = await connect(server);
+  const request = `GET ${PIECE} HTTP/1.1\r\nx-lacewing-ack: 1\r\n\r\n`;
+  await writeText(conn, request);
+  const reader = new LineReader(conn);
+  await readResponseHead(reader);
+  for (let left = 100; left > 0;) left -= await reader.readBytes(new Uint8Array(left)) ?? left;
+  await until(() => server.stats().activeUploads === 0);
+  await writeText(conn, "\r\n" + request);
+  assertEquals((await readResponseHead(reader))?.status, 200);
+  conn.close();
+});
+
+Deno.test("upload server closes a connection that says something else than it promised", async () => {
+  await using server = serve(contentProvider(), { concurrent: 1 });
+  const conn = await connect(server);
+  const request = `GET ${PIECE} HTTP/1.1\r\nx-lacewing-ack: 1\r\n\r\n`;
+  await writeText(conn, request + request);
+  const reader = new LineReader(conn);
+  await readResponseHead(reader);
+  for (let left = 100; left > 0;) left -= await reader.readBytes(new Uint8Array(left)) ?? left;
+  assertEquals((await readResponseHead(reader))?.status, 400);
+  await until(() => server.stats().connections === 0 && server.stats().activeUploads === 0);
+  conn.close();
 });
 
 Deno.test("upload server with every slot taken answers 503 with the time to wait", async () => {
