@@ -10,7 +10,7 @@ import type { Clock } from "../../peer/core/clock.ts";
 import { sha256Hex } from "../../peer/core/digest.ts";
 import { LacewingError } from "../../peer/core/errors.ts";
 import { redactText } from "../../peer/core/log.ts";
-import { type Challenge, parseChallenges } from "./challenge.ts";
+import { type Challenge, parseChallenges } from "../../peer/core/challenge.ts";
 import type { GuardedFetch, GuardedRequest, GuardedResponse } from "./guarded_fetch.ts";
 
 /** Who asks for what. */

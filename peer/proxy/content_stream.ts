@@ -23,6 +23,11 @@ export interface ContentStreamDeps {
   readonly source: Source;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Headers with which everyone may read what these no longer open, or null. */
+  readonly strangersHeaders: (
+    read: Pick<TaskRequest, "url" | "headers">,
+    signal: AbortSignal,
+  ) => Promise<TaskRequest["headers"] | null>;
 }
 
 export type ContentSource = "local" | "peers" | "origin";
@@ -44,6 +49,9 @@ export class ContentStream implements AsyncDisposable {
   #isDirect = false;
   #direct: DirectReader | null = null;
   #tries = 0;
+  /** Whether credentials ran out, and were looked for, since the last byte. */
+  #isRenewed = false;
+  #request: TaskRequest;
   #taskId: string | null = null;
   readonly #watchdog: Watchdog;
   #onStall: (error: LacewingError) => void = () => {};
@@ -51,9 +59,10 @@ export class ContentStream implements AsyncDisposable {
   /** @param request its range is the one that the reader asked for */
   constructor(
     private readonly deps: ContentStreamDeps,
-    private readonly request: TaskRequest,
+    request: TaskRequest,
     private readonly signal: AbortSignal,
   ) {
+    this.#request = request;
     const text = `Cannot go on: the swarm gave nothing for ${STALL_MS / 1000} s`;
     this.#watchdog = new Watchdog(systemClock, () => this.#onStall(new LacewingError("timeout", text)));
   }
@@ -79,7 +88,7 @@ export class ContentStream implements AsyncDisposable {
     for (;;) {
       try {
         this.#contentLength = await this.#learnLength();
-        return this.#answer = rangeAnswer(this.request.range, this.#contentLength);
+        return this.#answer = rangeAnswer(this.#request.range, this.#contentLength);
       } catch (error) {
         await this.#next(error, { isBegun: false });
       }
@@ -97,13 +106,13 @@ export class ContentStream implements AsyncDisposable {
       try {
         for await (const chunk of this.#isDirect ? this.#readDirect(bytes, done) : this.#readRun(done)) {
           done += chunk.length;
-          this.#tries = 0;
+          [this.#tries, this.#isRenewed] = [0, false];
           yield chunk;
         }
         if (done >= bytes.length) return;
         throw new LacewingError("network", `Cannot go on: ${bytes.length - done} B are missing`);
       } catch (error) {
-        if ((this.#direct?.position ?? 0) > before) this.#tries = 0;
+        if ((this.#direct?.position ?? 0) > before) [this.#tries, this.#isRenewed] = [0, false];
         await this.#next(error, { isBegun: done > 0 });
       }
     } while (done < bytes.length);
@@ -120,7 +129,7 @@ export class ContentStream implements AsyncDisposable {
       this.#version = version;
       return contentLength;
     }
-    const { url, headers } = this.request;
+    const { url, headers } = this.#request;
     await using body = await this.deps.source.open({ url, headers, range: { offset: 0, length: 1 } }, {
       signal: this.signal,
     });
@@ -132,7 +141,7 @@ export class ContentStream implements AsyncDisposable {
 
   #start(): StreamingRun {
     if (this.#run !== null) return this.#run;
-    this.#run = this.deps.tasks.start(this.request, { signal: this.signal });
+    this.#run = this.deps.tasks.start(this.#request, { signal: this.signal });
     this.#taskId = this.#run.taskId;
     return this.#run;
   }
@@ -154,7 +163,7 @@ export class ContentStream implements AsyncDisposable {
 
   #readDirect(bytes: ByteRange, done: number): AsyncGenerator<Uint8Array, void, void> {
     this.#direct ??= new DirectReader(this.deps.source, {
-      ...this.request,
+      ...this.#request,
       contentLength: this.#contentLength,
       bytes,
       ...(this.#version === undefined ? {} : { expect: this.#version }),
@@ -167,12 +176,24 @@ export class ContentStream implements AsyncDisposable {
     this.signal.throwIfAborted();
     await this.#leaveRun();
     if (!(error instanceof LacewingError) || isFinal(error, isBegun)) throw error;
+    if (isBegun && error.code === "source_refused") await this.#renew();
     this.#tries += 1;
     const { max, swarm } = TRIES[isBegun ? "after" : "before"];
-    if (this.#tries >= max) throw error;
+    if (this.#tries >= max) throw this.#isRenewed ? ranOut(error) : error;
     this.#isDirect ||= this.#tries >= swarm;
     this.deps.log.info("a reader goes on by another way", { error, tries: this.#tries, direct: this.#isDirect });
     await this.deps.clock.sleep(PAUSE_MS * 2 ** (this.#tries - 1), this.signal);
+  }
+
+  /** The client's token may have run out, and it cannot be asked for another: goes on with what everyone gets. */
+  async #renew(): Promise<void> {
+    if (this.#isRenewed) return;
+    this.#isRenewed = true;
+    const headers = await this.deps.strangersHeaders(this.#request, this.signal);
+    this.deps.log.info("the client's credentials ran out in mid-content", { has_others: headers !== null });
+    if (headers === null) return;
+    this.#request = { ...this.#request, headers };
+    this.#direct?.useHeaders(headers);
   }
 
   async #leaveRun(): Promise<void> {
@@ -191,6 +212,11 @@ export class ContentStream implements AsyncDisposable {
       this.#watchdog.disarm();
     }
   }
+}
+
+function ranOut(cause: LacewingError): LacewingError {
+  const text = `Cannot go on: the client's credentials ran out in mid-content, and no others open it: ${cause.message}`;
+  return new LacewingError(cause.code, text, { cause });
 }
 
 /** Whether another way would come to the same end. */

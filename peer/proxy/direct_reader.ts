@@ -31,6 +31,7 @@ export class DirectReader {
   readonly #hash: Hash | null;
   #expect: SourceVersion | undefined;
   #position: number;
+  #headers: DirectWish["headers"];
 
   constructor(private readonly source: Source, private readonly wish: DirectWish, done: number) {
     const { bytes, contentLength } = wish;
@@ -39,6 +40,12 @@ export class DirectReader {
     this.#hash = isWhole && this.#digest !== null ? startDigest(this.#digest.algorithm) : null;
     this.#position = this.#hash === null ? bytes.offset + done : 0;
     this.#expect = wish.expect;
+    this.#headers = wish.headers;
+  }
+
+  /** Asks the origin with these from now on. */
+  useHeaders(headers: DirectWish["headers"]): void {
+    this.#headers = headers;
   }
 
   /** First byte that was not read yet. */
@@ -72,7 +79,7 @@ export class DirectReader {
   }
 
   async #open(end: number, signal: AbortSignal): Promise<SourceBody> {
-    const { url, headers, contentLength } = this.wish;
+    const [{ url, contentLength }, headers] = [this.wish, this.#headers];
     const range = { offset: this.#position, length: end - this.#position };
     const expect = this.#expect === undefined ? {} : { expect: this.#expect };
     const body = await this.source.open({ url, headers, range, ...expect }, { signal });

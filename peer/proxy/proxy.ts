@@ -12,6 +12,7 @@ import type { Source } from "../source/source.ts";
 import type { StreamingStarter } from "../task/task.ts";
 import { formatHostPort } from "../transfer/connection.ts";
 import { Access } from "./access.ts";
+import { anonymousHeaders } from "./anonymous_token.ts";
 import { ForwardProxy } from "./forward_proxy.ts";
 import { OriginClient } from "./origin_client.ts";
 import { OriginLinks } from "./origin_link.ts";
@@ -84,7 +85,10 @@ export function startProxy({ tasks, source, clock, log, publicsPath }: ProxyDeps
     })
     : null;
   const pass = new PassThrough(client, access);
-  const shared = new SharedContent({ tasks, source, clock, log, access, pass });
+  const shared = new SharedContent({
+    ...{ tasks, source, clock, log, access, pass },
+    strangersHeaders: (read, signal) => anonymousHeaders(client, read, signal),
+  });
   const mirror = new RegistryMirror({ tasks, shared, pass, access, log, isOwn }, config);
   const forward = new ForwardProxy({ shared, pass, links, isOwn }, config);
   if (!isLoopback(hostname) && config.basicAuth.username === "") {

@@ -58,6 +58,8 @@ export class SharedContent {
       await this.#stream(exchange, content, claim);
     } catch (error) {
       if (error instanceof LacewingError && error.code === "digest_mismatch") this.#foundWrong(content);
+      // What it accepted a moment ago has run out: the next request shall hear so before it is given anything.
+      if (error instanceof LacewingError && error.code === "source_refused") access?.learn(claim, 401);
       if (exchange.isBegun || exchange.signal.aborted || !(error instanceof LacewingError)) throw error;
       if (error.code === "digest_mismatch") {
         const { status, fields, body } = refusal(502, "DIGEST_INVALID", error.message);

@@ -13,8 +13,6 @@ export type Fault =
   | { readonly act: "status"; readonly status: number; readonly fields?: readonly Field[] }
   /** The body ends, or stops, after so many bytes of an answer; shorter ones are whole. */
   | { readonly act: "cut" | "stall"; readonly after: number }
-  /** As `cut`, and the credentials that the request came with are worth nothing from then on. */
-  | { readonly act: "expire"; readonly after: number }
   /** The head comes late. */
   | { readonly act: "delay"; readonly ms: number }
   /** One byte is another one: the first or the last of the content. */
@@ -72,6 +70,12 @@ export class FaultyRegistry implements AsyncDisposable {
     else this.#rules.set(repository, { rule, left: rule.times ?? Infinity });
   }
 
+  /** Credentials are worth nothing from now on, and every connection ends. */
+  expire(authorization: string): void {
+    this.#expired.add(authorization);
+    for (const conn of this.#conns) close(conn);
+  }
+
   /** Requests for a repository so far. */
   asked(repository: string): number {
     return this.#asked.get(repository) ?? 0;
@@ -125,7 +129,6 @@ export class FaultyRegistry implements AsyncDisposable {
         fields: endToEnd(fields, ignored),
       });
       const fault = early ?? this.#fault(repository, { on, isHead: method === "HEAD", length: answer.body.length });
-      if (fault?.act === "expire") this.#expired.add(credentials);
       if (!await this.#give(conn, { method, answer, fault })) return;
     }
   }
@@ -139,8 +142,8 @@ export class FaultyRegistry implements AsyncDisposable {
     if (entry === undefined || entry.rule.on !== on || entry.left <= 0) return null;
     const { fault } = entry.rule;
     // What befalls bodies does not wear out on an answer without one, or with one that is too short for it.
-    if (isHead && ["cut", "stall", "expire", "wrong", "chunked"].includes(fault.act)) return null;
-    const isShort = fault.act === "cut" || fault.act === "stall" || fault.act === "expire";
+    if (isHead && ["cut", "stall", "wrong", "chunked"].includes(fault.act)) return null;
+    const isShort = fault.act === "cut" || fault.act === "stall";
     if (isShort ? length === null || length <= fault.after : length !== null) return null;
     entry.left -= 1;
     this.#struck.set(repository, this.struck(repository) + 1);
@@ -169,7 +172,7 @@ export class FaultyRegistry implements AsyncDisposable {
     const told = own.length === 0 ? fields : fields.filter(([name]) => name !== "content-length");
     await write(conn, formatHead(`HTTP/1.1 ${status} X`, [...told, ...own]));
     if (method === "HEAD") return true;
-    const isShort = fault?.act === "cut" || fault?.act === "stall" || fault?.act === "expire";
+    const isShort = fault?.act === "cut" || fault?.act === "stall";
     const end = isShort ? Math.min(body.length, fault.after) : body.length;
     for (let at = 0; at < end; at += STEP) {
       const part = body.subarray(at, Math.min(at + STEP, end));

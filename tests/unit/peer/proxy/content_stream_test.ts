@@ -12,11 +12,17 @@ import { type Bench, bench, PIECE, REQUEST } from "../task/engine_bench.ts";
 const SIGNAL = new AbortController().signal;
 const fast = { nowMs: systemClock.nowMs, sleep: () => Promise.resolve() };
 
+const strangersHeaders = () => Promise.resolve(null);
+
 function streamOf(
   { tasks, source }: Pick<Bench, "source"> & { tasks: StreamingStarter },
   over: Partial<TaskRequest> = {},
 ): ContentStream {
-  return new ContentStream({ tasks, source, clock: fast, log: silentLogger }, { ...REQUEST, ...over }, SIGNAL);
+  return new ContentStream(
+    { tasks, source, clock: fast, log: silentLogger, strangersHeaders },
+    { ...REQUEST, ...over },
+    SIGNAL,
+  );
 }
 
 async function readAll(stream: ContentStream): Promise<Uint8Array> {
@@ -170,7 +176,7 @@ Deno.test("an origin that stays away ends the stream after a bound of tries", as
 Deno.test("a reader that goes away ends the run, and is told nothing", async () => {
   await using made = bench(8 * PIECE);
   const gone = new AbortController();
-  const deps = { tasks: made.tasks, source: made.source, clock: fast, log: silentLogger };
+  const deps = { tasks: made.tasks, source: made.source, clock: fast, log: silentLogger, strangersHeaders };
   await using stream = new ContentStream(deps, REQUEST, gone.signal);
   await stream.open();
   const reading = (async () => {

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { parseChallenges } from "../../../../manager/registry/challenge.ts";
+import { parseChallenges } from "../../../../peer/core/challenge.ts";
 
 const ROWS: [header: string | null, ...wanted: [scheme: string, parameters: Record<string, string>][]][] = [
   [null],
