@@ -38,6 +38,8 @@ export interface EngineDeps {
 }
 
 export interface EngineConfig {
+  /** This host and where it is; default: nowhere. */
+  readonly place?: { readonly hostId: string; readonly idc: string };
   readonly concurrentPieceCount: number;
   /** Connections to one origin while alone. */
   readonly maxConnections: number;

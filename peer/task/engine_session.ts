@@ -33,6 +33,7 @@ export function startSession(
     headers: () => requests.headers,
     canSource: () => requests.canSource && config.autoBackSource,
     partial: () => requests.isPartial,
+    place: config.place ?? { hostId: "", idc: "" },
     concurrentPieceCount: config.concurrentPieceCount,
     connections: config.maxConnections,
   }, {

@@ -15,6 +15,7 @@ import type { Limiter } from "../core/rate_limit.ts";
 import type { Neighbour } from "../core/wire/scheduler.ts";
 import type { Exchange, PieceClient } from "../transfer/piece_transfer.ts";
 import type { Ledger } from "./ledger.ts";
+import { Locality } from "./locality.ts";
 import type { PiecePicker } from "./piece_picker.ts";
 import { RequestDepth } from "./request_depth.ts";
 import { piecesAtOnce } from "./task_rate.ts";
@@ -42,6 +43,8 @@ export interface PeerWorkDeps {
 
 export interface PeerWorkOptions {
   readonly taskId: string;
+  /** This host and where it is. */
+  readonly place: { readonly hostId: string; readonly idc: string };
   readonly ledger: Ledger;
   readonly picker: PiecePicker;
   /** Piece requests under way at once, at most. */
@@ -80,9 +83,11 @@ export class PeerWork {
   /** How long the last requests took that succeeded. */
   readonly #durationsMs: number[] = [];
   readonly #depth: RequestDepth;
+  readonly #locality: Locality;
 
   constructor(private readonly deps: PeerWorkDeps, private readonly options: PeerWorkOptions) {
     this.#depth = new RequestDepth(options.concurrent);
+    this.#locality = new Locality(options.place, options.picker.pieceCount);
   }
 
   get inFlight(): number {
@@ -95,14 +100,22 @@ export class PeerWork {
     this.pump();
   }
 
+  /** Nothing has been under way for a while: the next request may go to any neighbour. @returns whether that is new */
+  starves(): boolean {
+    const isNew = this.#locality.starves();
+    if (isNew) this.pump();
+    return isNew;
+  }
+
   /** Changes the neighbours; one that is known keeps its link unless its address changed. */
   update(add: readonly Neighbour[], remove: readonly string[]): void {
     for (const hostId of remove) this.#drop(hostId);
-    for (const { host_id: hostId, address } of add) {
+    for (const { host_id: hostId, address, idc } of add) {
       if (this.options.picker.isBanned(hostId)) continue;
       const known = this.#neighbours.get(hostId);
       if (known?.address === address) continue;
       this.#drop(hostId);
+      this.#locality.add(hostId, idc);
       const { ledger, picker, taskId } = this.options;
       const unsubscribe = this.deps.exchange.subscribe({ hostId, address }, {
         taskId,
@@ -110,7 +123,7 @@ export class PeerWork {
         pieceCount: picker.pieceCount,
       }, {
         onBitmap: (id, pieces) => {
-          picker.offer(id, pieces);
+          picker.offer(id, pieces, { isNear: this.#locality.isNear(id) });
           this.pump();
         },
         onHave: (id, pieces) => {
@@ -134,8 +147,9 @@ export class PeerWork {
     });
   }
 
-  /** Asks other neighbours too for pieces whose request drips or hangs. */
-  hedge(): void {
+  /** Time has passed: asks other neighbours too for pieces whose request drips or hangs, and for what was left to others. */
+  look(): void {
+    if (this.#locality.isActive) this.pump();
     if (this.#stopped || this.#inFlight === 0) return;
     const nowMs = this.deps.clock.nowMs();
     const afterMs = this.#hedgeAfterMs();
@@ -144,7 +158,8 @@ export class PeerWork {
       if (flight === undefined || others.length > 0 || nowMs - flight.startedAtMs < afterMs) continue;
       const free = [...this.#neighbours].filter(([, state]) => state.pausedUntilMs <= nowMs)
         .sort(([, a], [, b]) => a.inFlight - b.inFlight);
-      const next = free.find(([hostId]) => this.options.picker.hedge(number, hostId));
+      const near = free.filter(([hostId]) => !this.#locality.isActive || this.#locality.isNear(hostId));
+      const next = [...near, ...free].find(([hostId]) => this.options.picker.hedge(number, hostId));
       if (next !== undefined) this.#fetch(...next, { number, duplicate: true });
     }
   }
@@ -173,6 +188,7 @@ export class PeerWork {
   #drop(hostId: string): void {
     this.#neighbours.get(hostId)?.unsubscribe();
     this.#neighbours.delete(hostId);
+    this.#locality.remove(hostId);
     this.options.picker.lost(hostId);
   }
 
@@ -189,7 +205,9 @@ export class PeerWork {
       const [hostId, state] = next;
       const picked = this.options.picker.pick(
         hostId,
-        (piece) => !this.#knownOnly || ledger.digestOf(piece) !== undefined,
+        (piece) =>
+          (!this.#knownOnly || ledger.digestOf(piece) !== undefined) &&
+          this.#locality.mayAsk(hostId, piece, this.options.picker.isOfferedNear(piece), nowMs),
       );
       if (picked === null) exhausted.add(hostId);
       else this.#fetch(hostId, state, picked);
@@ -221,8 +239,9 @@ export class PeerWork {
     const startedAtMs = this.deps.clock.nowMs();
     this.#inFlight += 1;
     state.inFlight += 1;
+    this.#locality.asked();
     const done = this.#transfer(hostId, state, picked, controller).then(
-      () => this.#succeeded(state, startedAtMs),
+      () => this.#succeeded(hostId, state, startedAtMs),
       (error) => this.#failed(hostId, state, picked.number, error),
     ).finally(() => {
       this.#inFlight -= 1;
@@ -307,7 +326,8 @@ export class PeerWork {
     if (verdict === "wrong") this.options.onWrong(number, hostId);
   }
 
-  #succeeded(state: NeighbourState, startedAtMs: number): void {
+  #succeeded(hostId: string, state: NeighbourState, startedAtMs: number): void {
+    this.#locality.took(hostId, this.deps.clock.nowMs() - startedAtMs);
     state.failures = 0;
     this.#depth.succeeded();
     this.#durationsMs.push(this.deps.clock.nowMs() - startedAtMs);

@@ -32,6 +32,9 @@ export class PiecePicker {
   readonly #state: Uint8Array;
   readonly #wanted: Bitmap;
   readonly #availability: Uint32Array;
+  /** Of these, neighbours that are near. */
+  readonly #near: Uint32Array;
+  readonly #nearIds = new Set<string>();
   readonly #offers = new Map<string, Bitmap>();
   readonly #banned = new Set<string>();
   /** Piece → hosts it is asked of. */
@@ -47,6 +50,7 @@ export class PiecePicker {
     this.#state = new Uint8Array(pieceCount);
     this.#wanted = new Bitmap(pieceCount);
     this.#availability = new Uint32Array(pieceCount);
+    this.#near = new Uint32Array(pieceCount);
     this.#endGameBudget = endGameBudget ?? Math.max(2, Math.ceil(pieceCount / 100));
   }
 
@@ -62,11 +66,12 @@ export class PiecePicker {
   }
 
   /** Everything that a neighbour has now; null takes its offer back. */
-  offer(hostId: string, pieces: Bitmap | null): void {
+  offer(hostId: string, pieces: Bitmap | null, { isNear = false } = {}): void {
     this.lost(hostId);
     if (pieces === null || this.#banned.has(hostId)) return;
+    if (isNear) this.#nearIds.add(hostId);
     const own = new Bitmap(this.pieceCount);
-    for (const number of pieces) this.#addOffer(own, number);
+    for (const number of pieces) this.#addOffer(hostId, own, number);
     this.#offers.set(hostId, own);
   }
 
@@ -74,7 +79,7 @@ export class PiecePicker {
   have(hostId: string, pieces: readonly number[]): void {
     const own = this.#offers.get(hostId);
     if (own === undefined) return;
-    for (const number of pieces) this.#addOffer(own, number);
+    for (const number of pieces) this.#addOffer(hostId, own, number);
   }
 
   /** Whether any neighbour has told what it has, be it nothing. */
@@ -89,7 +94,11 @@ export class PiecePicker {
 
   /** The neighbour's link is gone, and its offers with it. */
   lost(hostId: string): void {
-    for (const number of this.#offers.get(hostId) ?? []) this.#availability[number]! -= 1;
+    const isNear = this.#nearIds.delete(hostId);
+    for (const number of this.#offers.get(hostId) ?? []) {
+      this.#availability[number]! -= 1;
+      if (isNear) this.#near[number]! -= 1;
+    }
     this.#offers.delete(hostId);
   }
 
@@ -147,6 +156,11 @@ export class PiecePicker {
 
   availability(number: number): number {
     return this.#availability[number] ?? 0;
+  }
+
+  /** Whether a neighbour that is near has the piece. */
+  isOfferedNear(number: number): boolean {
+    return (this.#near[number] ?? 0) > 0;
   }
 
   /** Wanted pieces that are not held: whether any is left. */
@@ -243,7 +257,9 @@ export class PiecePicker {
     return true;
   }
 
-  #addOffer(own: Bitmap, number: number): void {
-    if (own.add(number)) this.#availability[number]! += 1;
+  #addOffer(hostId: string, own: Bitmap, number: number): void {
+    if (!own.add(number)) return;
+    this.#availability[number]! += 1;
+    if (this.#nearIds.has(hostId)) this.#near[number]! += 1;
   }
 }

@@ -44,6 +44,8 @@ export interface SessionOptions {
   readonly canSource: () => boolean;
   readonly partial: () => boolean;
   readonly concurrentPieceCount: number;
+  /** This host and where it is. */
+  readonly place: { readonly hostId: string; readonly idc: string };
   readonly connections: number;
 }
 
@@ -80,6 +82,7 @@ export class Session {
     });
     this.#peers = new PeerWork(deps, {
       taskId: options.spec.task_id,
+      place: options.place,
       ledger: this.#ledger,
       picker: this.picker,
       concurrent: options.concurrentPieceCount,
@@ -225,7 +228,7 @@ export class Session {
   }
 
   #check(): void {
-    this.#peers.hedge();
+    this.#peers.look();
     if (!this.#managed) this.#sources.pump();
     const busy = this.#peers.inFlight > 0 || this.#sources.activeCount > 0 || this.picker.isComplete;
     const nowMs = this.deps.clock.nowMs();
@@ -233,15 +236,17 @@ export class Session {
     this.#checkedAtMs = nowMs;
     if (busy) this.#idleMs = null;
     else this.#idleMs = this.#idleMs === null ? 0 : this.#idleMs + stepMs;
-    if (!this.#managed || this.#idleMs === null) return;
+    if (this.#idleMs === null) return;
     const idleMs = this.#idleMs;
+    const afterMs = this.options.partial() ? PARTIAL_STARVING_AFTER_MS : this.#pace.patienceMs;
+    if (idleMs >= afterMs && this.#peers.starves()) return;
+    if (!this.#managed) return;
     if (idleMs > ALONE_AFTER_MS && this.options.canSource()) {
       this.deps.log.warn("the scheduler lets this host starve: reading the origin alone", {
         task_id: this.options.spec.task_id,
       });
       return this.#sources.setAlone(true);
     }
-    const afterMs = this.options.partial() ? PARTIAL_STARVING_AFTER_MS : this.#pace.patienceMs;
     if (idleMs < afterMs || nowMs - this.#starvedAtMs < STARVING_AGAIN_MS) return;
     this.#starvedAtMs = nowMs;
     this.events.onStarving(this.picker.idlePieces(STARVING_PIECES));

@@ -32,6 +32,7 @@ export class SimHost {
   readonly id: string;
   readonly index: number;
   readonly rack: number;
+  readonly idc: string;
   readonly isLiar: boolean;
   readonly config: SimConfig;
   readonly uplink: Uplink;
@@ -68,7 +69,8 @@ export class SimHost {
     const { net } = ports;
     [this.#net, this.config] = [net, net.config];
     [this.id, this.index, this.rack, this.isLiar] = [id, index, rack, isLiar];
-    const { upRate, downRate, slots } = net.config;
+    const { upRate, downRate, slots, racks } = net.config;
+    this.idc = racks > 1 ? `rack${rack}` : "";
     this.uplink = new Uplink(net.queue, { rate: upRate(index), slots });
     this.downlink = new Pipe(downRate(index));
     this.#digests = new Uint8Array(net.pieceCount);
@@ -81,7 +83,6 @@ export class SimHost {
   get missingCount(): number {
     return this.#net.pieceCount - this.heldCount;
   }
-
   get isComplete(): boolean {
     return this.missingCount === 0;
   }
@@ -175,13 +176,11 @@ export class SimHost {
   }
 
   offered(hostId: string, pieces: Bitmap): void {
-    this.#session?.picker.offer(hostId, pieces);
-    this.#session?.peers.heard(hostId);
+    this.#session?.peers.offered(hostId, pieces);
   }
 
   heardHave(hostId: string, pieces: readonly number[]): void {
-    this.#session?.picker.have(hostId, pieces);
-    this.#session?.peers.heard(hostId);
+    this.#session?.peers.had(hostId, pieces);
   }
 
   /** The connection to a neighbour broke; it is dialled again while it is one. */
@@ -386,7 +385,8 @@ export class SimHost {
       if (life !== this.#life || this.#idleSinceMs !== idleSinceMs || !this.#isIdle) return;
       const { nowMs } = this.#net.queue;
       this.longestIdleMs = Math.max(this.longestIdleMs, nowMs - idleSinceMs);
-      if (!this.#isManaged) return;
+      this.#session!.peers.starves();
+      if (!this.#isManaged || !this.#isIdle) return this.#watchIdleness();
       if (nowMs - idleSinceMs > ALONE_AFTER_MS && this.canSource) return this.#session!.source.setAlone(true);
       if (nowMs - this.#starvedAtMs >= STARVING_AGAIN_MS) {
         this.#starvedAtMs = nowMs;

@@ -4,6 +4,8 @@
  * and choice of the least busy neighbour.
  */
 import type { PiecePicker } from "../../peer/task/piece_picker.ts";
+import type { Bitmap } from "../../peer/core/bitmap.ts";
+import { Locality } from "../../peer/task/locality.ts";
 import { RequestDepth } from "../../peer/task/request_depth.ts";
 import type { SimHost } from "./host.ts";
 import type { Network } from "./network.ts";
@@ -13,6 +15,8 @@ import type { Upload } from "./uplink.ts";
 const BUSY_PAUSE_MS = 50;
 const FAILED_PAUSE_MS = 250;
 const FAILED_PAUSE_MS_MAX = 10_000;
+/** As peer/task/session.ts has it. */
+const CHECK_INTERVAL_MS = 100;
 
 interface NeighbourState {
   readonly host: SimHost;
@@ -29,6 +33,7 @@ export interface Transfer {
   readonly parent: SimHost;
   readonly number: number;
   readonly state: NeighbourState;
+  readonly startedAtMs: number;
   isOver: boolean;
   upload: Upload | null;
 }
@@ -42,15 +47,36 @@ export class HostPeers {
   isKnownOnly = false;
 
   readonly #depth: RequestDepth;
+  readonly #locality: Locality;
+  #isWaiting = false;
 
   constructor(private readonly host: SimHost, private readonly picker: PiecePicker, private readonly net: Network) {
     this.#depth = new RequestDepth(host.config.concurrent);
+    this.#locality = new Locality({ hostId: host.id, idc: host.idc }, picker.pieceCount);
+  }
+
+  offered(hostId: string, pieces: Bitmap): void {
+    this.picker.offer(hostId, pieces, { isNear: this.#locality.isNear(hostId) });
+    this.#heard(hostId);
+  }
+
+  had(hostId: string, pieces: readonly number[]): void {
+    this.picker.have(hostId, pieces);
+    this.#heard(hostId);
+  }
+
+  /** The host starves: its next request may go anywhere. */
+  starves(): void {
+    if (!this.#locality.starves()) return;
+    this.freed();
+    this.pump();
   }
 
   update(add: readonly SimHost[], remove: readonly string[]): void {
     for (const id of remove) this.#drop(id);
     for (const host of add) {
       if (this.picker.isBanned(host.id) || this.#neighbours.has(host.id)) continue;
+      this.#locality.add(host.id, host.idc);
       this.#neighbours.set(host.id, { host, inFlight: 0, failures: 0, pausedUntilMs: 0, emptyAt: -1 });
       this.net.subscribe(this.host, host);
     }
@@ -58,7 +84,7 @@ export class HostPeers {
   }
 
   /** A neighbour has said what it has, or a piece more. */
-  heard(hostId: string): void {
+  #heard(hostId: string): void {
     const state = this.#neighbours.get(hostId);
     if (state === undefined) return;
     state.emptyAt = -1;
@@ -108,6 +134,7 @@ export class HostPeers {
   arrived(transfer: Transfer, isRight: boolean): void {
     const { number, parent } = transfer;
     transfer.state.failures = 0;
+    this.#locality.took(parent.id, this.net.queue.nowMs - transfer.startedAtMs);
     this.#depth.succeeded();
     if (this.picker.isHeld(number)) this.net.count.wasted += 1;
     else {
@@ -151,6 +178,7 @@ export class HostPeers {
     const state = this.#neighbours.get(id);
     if (state === undefined) return;
     this.#neighbours.delete(id);
+    this.#locality.remove(id);
     this.picker.lost(id);
     state.host.subscribers.delete(this.host);
   }
@@ -163,12 +191,33 @@ export class HostPeers {
       const next = this.#leastBusy(ready, perNeighbour, exhausted);
       if (next === null) return;
       const [hostId, state] = next;
-      const picked = this.picker.pick(hostId, (piece) => !this.isKnownOnly || this.host.knows(piece));
+      const picked = this.picker.pick(hostId, (piece) => this.#mayAsk(hostId, piece));
       if (picked === null) {
         exhausted.add(hostId);
         state.emptyAt = this.#freed;
       } else this.#fetch(state, picked.number, picked.duplicate);
     }
+  }
+
+  #mayAsk(hostId: string, piece: number): boolean {
+    if (this.isKnownOnly && !this.host.knows(piece)) return false;
+    const { nowMs } = this.net.queue;
+    if (this.#locality.mayAsk(hostId, piece, this.picker.isOfferedNear(piece), nowMs)) return true;
+    this.#lookAgain();
+    return false;
+  }
+
+  /** The daemon looks every 100 ms whether a piece that was left to others is to be asked for now. */
+  #lookAgain(): void {
+    if (this.#isWaiting) return;
+    this.#isWaiting = true;
+    this.net.queue.after(CHECK_INTERVAL_MS, () => {
+      this.#isWaiting = false;
+      if (!this.host.isAlive) return;
+      this.freed();
+      this.pump();
+      this.host.settled();
+    });
   }
 
   #leastBusy(ready: [string, NeighbourState][], max: number, exhausted: Set<string>): [string, NeighbourState] | null {
@@ -186,12 +235,14 @@ export class HostPeers {
   #fetch(state: NeighbourState, number: number, duplicate: boolean): void {
     this.inFlight += 1;
     state.inFlight += 1;
+    this.#locality.asked();
     this.net.count.duplicates += duplicate ? 1 : 0;
     const transfer: Transfer = {
       child: this.host,
       parent: state.host,
       number,
       state,
+      startedAtMs: this.net.queue.nowMs,
       isOver: false,
       upload: null,
     };

@@ -16,7 +16,7 @@ const HOSTS_MAX = 200_000;
 
 const USAGE = `Usage: main.ts [--hosts 16,64] [--policy rarest,random,in-order] [--topology graph,mesh,tree] [--seed 1]
   [--pieces 256] [--piece-kib 256] [--up-mbit 50] [--down-mbit 50] [--origin-mbit 50] [--latency-ms 0.5] [--slots 16]
-  [--concurrent 8] [--neighbours 12] [--liars 0] [--loss 0] [--kill 0] [--restart-ms 0] [--json]`;
+  [--concurrent 8] [--neighbours 12] [--liars 0] [--loss 0] [--kill 0] [--restart-ms 0] [--racks 1] [--cross-mbit 0] [--json]`;
 
 const NUMBERS = {
   "seed": 1,
@@ -33,6 +33,8 @@ const NUMBERS = {
   "loss": 0,
   "kill": 0,
   "restart-ms": 0,
+  "racks": 1,
+  "cross-mbit": 0,
 };
 
 function fail(message: string): never {
@@ -100,6 +102,8 @@ function configOf(
     loss: number("loss"),
     kills: number("kill") === 0 ? [] : [{ atMs: halfMs, count: number("kill"), backAfterMs: null }],
     restarts: number("restart-ms") === 0 ? [] : [{ atMs: halfMs, awayMs: number("restart-ms") }],
+    racks: number("racks"),
+    crossRate: number("cross-mbit") === 0 ? Infinity : mbit(number("cross-mbit")),
     policy,
     topology,
     scheduler: { neighbours: degree, sourceConnectionsPerTask: 4, hostTimeoutMs: 10_000 },

@@ -161,7 +161,7 @@ function factsOf(host: SimHost): HostFacts {
     ip: "10.0.0.1",
     upload_port: 1,
     type: "normal",
-    idc: host.config.racks > 1 ? `rack${host.rack}` : "",
+    idc: host.idc,
     location: "",
     platform: "linux/amd64",
     version: "0",

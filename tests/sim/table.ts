@@ -7,6 +7,7 @@ const COLUMNS: readonly (readonly [string, (outcome: Outcome) => string])[] = [
   ["× bound", ({ stretch }) => stretch.toFixed(3)],
   ["median ×", ({ medianStretch }) => medianStretch.toFixed(3)],
   ["origin", ({ originCopies }) => originCopies.toFixed(3)],
+  ["crossed", ({ crossCopies }) => crossCopies.toFixed(2)],
   ["waste", ({ waste }) => `${(waste * 100).toFixed(1)}%`],
   ["uplinks", ({ uploadUse }) => `${(uploadUse * 100).toFixed(0)}%`],
   ["messages", ({ messages }) => messages.toFixed(0)],

@@ -187,3 +187,19 @@ Deno.test("a piece is never in flight from more than two neighbours", () => {
     }),
   );
 });
+
+Deno.test("isOfferedNear() counts neighbours that are near, until their offers are gone", () => {
+  const made = picker(3);
+  made.offer("far", pieces("111"));
+  made.offer("near", pieces("1.."), { isNear: true });
+  made.have("near", [1, 1]);
+  made.have("far", [2]);
+  assertEquals([0, 1, 2].map((number) => made.isOfferedNear(number)), [true, true, false]);
+  made.offer("near", pieces(".1."), { isNear: true });
+  assertEquals([0, 1, 2].map((number) => made.isOfferedNear(number)), [false, true, false]);
+  made.offer("near", pieces("111"));
+  assertEquals([0, 1, 2].map((number) => made.isOfferedNear(number)), [false, false, false]);
+  made.lost("near");
+  made.lost("far");
+  assertEquals([0, 1, 2].map((number) => made.availability(number)), [0, 0, 0]);
+});
