@@ -4,12 +4,13 @@
  * holes, as after a restart of the scheduler.
  */
 import { batches, type PieceDigest } from "../../peer/core/wire/scheduler.ts";
-import { byId, type Member, type SwarmPorts } from "./resource.ts";
+import type { SwarmPorts } from "./resource.ts";
+import type { Roster } from "./roster.ts";
 import type { Task } from "./task.ts";
 
 export interface ExchangeDeps {
   readonly task: Task;
-  readonly members: ReadonlyMap<string, Member>;
+  readonly members: Roster;
   readonly ports: SwarmPorts;
   /** Whether members can get pieces from the host. */
   readonly isReachable: (hostId: string) => boolean;
@@ -22,7 +23,7 @@ export function sendFreshDigests({ task, members, ports }: ExchangeDeps): void {
   const reporters = new Set(fresh.map(({ reporterId }) => reporterId));
   // The same message objects for all who reported nothing: they are put into text once.
   const all = messages(task, fresh.map(({ number, sha256 }) => [number, sha256]));
-  for (const { hostId } of [...members.values()].sort(byId)) {
+  for (const { hostId } of members.ordered) {
     const others = () => fresh.filter(({ reporterId }) => reporterId !== hostId);
     const own = reporters.has(hostId) ? messages(task, others().map((it) => [it.number, it.sha256])) : all;
     for (const message of own) ports.send(hostId, message);

@@ -9,7 +9,8 @@
 import type { ErrorCode } from "../../peer/core/errors.ts";
 import type { TaskMeta, WireError } from "../../peer/core/wire/scheduler.ts";
 import { type Lease, LeaseBook, type Run } from "./leases.ts";
-import { byId, type Member, type SwarmPorts } from "./resource.ts";
+import type { Member, SwarmPorts } from "./resource.ts";
+import type { Roster } from "./roster.ts";
 import type { Task } from "./task.ts";
 
 /** Leases of one host at once: the next begins while the last ends. */
@@ -40,7 +41,7 @@ const EMPTY_LEASE: WireError = { code: "source_failed", message: "A host gave it
 /** What the desk sees of its swarm. */
 export interface SwarmView {
   readonly task: Task;
-  readonly members: ReadonlyMap<string, Member>;
+  readonly members: Roster;
   /** Hosts that hold the whole task and take no part. */
   readonly idleHolderCount: () => number;
 }
@@ -255,7 +256,7 @@ export class LeaseDesk {
     if (error === null) return;
     const isFresh = waiting.some(({ joinedAtMs }) => nowMs - joinedAtMs < HOLDER_GRACE_MS);
     if (error.code === "no_holder" && isFresh) return;
-    for (const member of waiting.sort(byId)) this.tellFailed(member, error);
+    for (const member of waiting) this.tellFailed(member, error);
   }
 
   /** Members that may be given a lease: seeds when there are any, nobody while a seed is on its way. */
@@ -275,16 +276,14 @@ export class LeaseDesk {
     return this.#seed !== null;
   }
 
-  /** Whoever has read least, but not who let leases lapse: silent hosts have read least of all. */
+  /** Whoever has read least, but not who let leases lapse: silent hosts have read least of all. @param members ascending */
   #leastCharged(members: readonly Member[]): Member | undefined {
     let [lapses, leasedBytes] = [Infinity, Infinity];
     for (const member of members) {
       if (member.lapses > lapses || (member.lapses === lapses && member.leasedBytes >= leasedBytes)) continue;
       [lapses, leasedBytes] = [member.lapses, member.leasedBytes];
     }
-    const equals = members.filter((member) => member.lapses === lapses && member.leasedBytes === leasedBytes).sort(
-      byId,
-    );
+    const equals = members.filter((member) => member.lapses === lapses && member.leasedBytes === leasedBytes);
     return equals[Math.floor(this.ports.random() * equals.length)];
   }
 
@@ -311,8 +310,8 @@ export class LeaseDesk {
     return lone === undefined || task.isComplete(lone.hostId) ? null : lone;
   }
 
-  #members(): Member[] {
-    return [...this.swarm.members.values()];
+  #members(): readonly Member[] {
+    return this.swarm.members.ordered;
   }
 
   #granted(lease: Lease): void {

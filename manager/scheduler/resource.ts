@@ -88,11 +88,6 @@ export interface SwarmPorts {
 /** A message of one type. */
 export type MessageOf<Type extends HostMessage["type"]> = Extract<HostMessage, { type: Type }>;
 
-/** Ascending order of ids, for decisions that must not depend on who came first. */
-export function byId(a: { hostId: string }, b: { hostId: string }): number {
-  return a.hostId < b.hostId ? -1 : a.hostId > b.hostId ? 1 : 0;
-}
-
 /** A host as its neighbours see it. */
 export function toNeighbour({ facts }: Host): Neighbour {
   const address = facts.ip.includes(":") ? `[${facts.ip}]:${facts.upload_port}` : `${facts.ip}:${facts.upload_port}`;

@@ -11,7 +11,8 @@ import { askForDigests, type ExchangeDeps, sendAllDigests, sendFreshDigests } fr
 import { IdleHolders } from "./holders.ts";
 import { LeaseDesk } from "./lease_desk.ts";
 import { LinkChanges } from "./link_changes.ts";
-import { byId, type Host, type Member, type MessageOf, type SwarmPorts, toNeighbour } from "./resource.ts";
+import { type Host, type Member, type MessageOf, type SwarmPorts, toNeighbour } from "./resource.ts";
+import { Roster } from "./roster.ts";
 import { NeighbourGraph } from "./scheduling.ts";
 import { rendezvous } from "./seed_peers.ts";
 import { Starving } from "./starving.ts";
@@ -27,7 +28,7 @@ const STRIKES_MAX = 2;
 const CONFIRMED_MS = 60_000;
 
 export class Swarm {
-  readonly #members = new Map<string, Member>();
+  readonly #members = new Roster();
   readonly #changes = new LinkChanges();
   readonly #graph: NeighbourGraph;
   readonly #idle: IdleHolders;
@@ -63,7 +64,7 @@ export class Swarm {
     return this.#desk.isTimed || this.#starving.size > 0;
   }
 
-  get members(): ReadonlyMap<string, Member> {
+  get members(): Roster {
     return this.#members;
   }
 
@@ -294,7 +295,7 @@ export class Swarm {
     task.setMeta(meta);
     this.#desk.setMeta(meta);
     for (const hostId of this.#idleIds()) if (!task.isComplete(hostId)) this.#idle.remove(hostId);
-    for (const hostId of [...this.#members.keys()].sort()) {
+    for (const { hostId } of this.#members.ordered) {
       if (task.current(hostId) === undefined) task.holdings.delete(hostId);
       if (meta.content_length === 0) task.hold(hostId, { meta, pieceCount: 0, complete: true });
       this.#starving.forget(hostId);
@@ -315,7 +316,7 @@ export class Swarm {
     this.#originChanges += 1;
     if (this.#originChanges < CHANGES_MAX) return;
     this.#originChanges = 0;
-    for (const member of [...this.#members.values()].sort(byId)) {
+    for (const member of this.#members.ordered) {
       member.refused = error;
       this.#desk.tellFailed(member, error);
     }
@@ -335,7 +336,7 @@ export class Swarm {
   #orderSeed(member: Member, nowMs: number): void {
     if (this.#isSeedOrdered || !member.anonymous || !member.canSource || member.partial || this.#idle.size > 0) return;
     const isComplete = this.task.meta !== null && this.task.digests.isFull;
-    const hasSeed = [...this.#members.values()].some(({ type }) => type === "seed");
+    const hasSeed = this.#members.ordered.some(({ type }) => type === "seed");
     const seedId = rendezvous(this.task.id, this.ports.seeds().map(({ facts }) => facts.id));
     if (isComplete || hasSeed || seedId === undefined) return;
     this.#isSeedOrdered = true;
@@ -377,7 +378,7 @@ export class Swarm {
 
   /** Gives a new idle holder to members that know too few. */
   #offerIdle(hostId: string): void {
-    for (const memberId of [...this.#members.keys()].sort()) {
+    for (const { hostId: memberId } of this.#members.ordered) {
       const facts = this.ports.host(memberId)?.facts;
       if (facts === undefined || this.task.isComplete(memberId) || this.#graph.isBanned(memberId, hostId)) continue;
       this.#idle.offer(memberId, facts, (id) => this.#graph.isBanned(id, memberId));
