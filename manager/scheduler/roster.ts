@@ -1,7 +1,7 @@
 /**
  * The members of a task by host id, and in ascending order of their ids: what
- * is decided about them must not depend on who came first, and to sort 100,000
- * of them for each lease and each flush was most of a scheduler's work.
+ * is decided about them must not depend on who came first, and nobody sorts
+ * 100,000 of them for each lease and each flush.
  */
 import type { Member } from "./resource.ts";
 

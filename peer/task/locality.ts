@@ -8,7 +8,9 @@
  * Keeps: a host that starves may ask anybody, a piece at a time; a host without an
  * idc, or without a neighbour in it, asks whom it likes.
  *
- * Two racks of 8 hosts: 3.8 copies crossed without it, 1.0 with it (tests/sim).
+ * Two racks of 8 hosts: 3.8 copies crossed without it, 1.07 with it (tests/sim). In
+ * the sparse graph above 32 hosts each knows a part of its idc only, and several
+ * bring a piece: 4.7 copies with 64 hosts.
  */
 
 /** How long a host waits for each one of its idc that comes before it: bounds of twice what a piece takes from elsewhere. */
