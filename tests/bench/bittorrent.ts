@@ -77,7 +77,11 @@ class AriaSwarm implements Running {
     const timer = setInterval(async () => {
       if (isSampling) return;
       isSampling = true;
-      onProgress((await this.#stat(host)).completed);
+      try {
+        onProgress((await this.#stat(host)).completed);
+      } catch {
+        // The desk has ended: a host that was killed is sampled until then.
+      }
       isSampling = false;
     }, SAMPLE_MS);
     try {
