@@ -1,6 +1,7 @@
 /** The client behind a proxy of the environment, as the README's guide has it: with a daemon that it starts, and alone. */
 // covers: peer/source/proxy_env.ts
 import { assert, assertEquals } from "@std/assert";
+import { endProcess } from "../testutil/child.ts";
 import { Place } from "../testutil/place.ts";
 import { startOrigin } from "../testutil/origin.ts";
 import { runClient } from "../testutil/process.ts";
@@ -68,16 +69,4 @@ for (const kind of ["alone", "with a daemon that it starts"]) {
       if (pid !== undefined) await endProcess(Number(pid));
     }
   });
-}
-
-/** Stops a process that is nobody's child, and waits until it is gone. */
-async function endProcess(pid: number): Promise<void> {
-  try {
-    Deno.kill(pid, "SIGTERM");
-    while (!(await Deno.readTextFile(`/proc/${pid}/stat`)).includes(") Z ")) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
-  } catch {
-    // It is gone.
-  }
 }

@@ -7,7 +7,7 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { dirname } from "node:path";
 import { commitOf } from "../../cli/commands/version.ts";
-import { Child, type ChildResult, runToEnd } from "../testutil/child.ts";
+import { Child, type ChildResult, endProcess, runToEnd } from "../testutil/child.ts";
 import { fileDigest } from "../testutil/content.ts";
 import { startOrigin } from "../testutil/origin.ts";
 import { denoRun } from "../testutil/process.ts";
@@ -174,15 +174,3 @@ Deno.test("bundles run on their own: manager, peer and client, and a client that
     assertEquals([bundles.entries("cwd"), bundles.entries("home"), bundles.entries("dist")], [[], [], NAMES]);
   });
 });
-
-/** Stops a process that is nobody's child any more, and waits until it is gone. */
-async function endProcess(pid: number): Promise<void> {
-  try {
-    Deno.kill(pid, "SIGTERM");
-    while (!(await Deno.readTextFile(`/proc/${pid}/stat`)).includes(") Z ")) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
-  } catch {
-    // It is gone.
-  }
-}

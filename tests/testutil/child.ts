@@ -129,3 +129,15 @@ export async function runBytes(
   }).output();
   return { code, stdout, stderr: new TextDecoder().decode(stderr) };
 }
+
+/** Stops a process that is nobody's child any more, and waits until it is gone. */
+export async function endProcess(pid: number): Promise<void> {
+  try {
+    Deno.kill(pid, "SIGTERM");
+    while (!(await Deno.readTextFile(`/proc/${pid}/stat`)).includes(") Z ")) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  } catch {
+    // It is gone.
+  }
+}
