@@ -92,7 +92,9 @@ export const daemonConfig = z.strictObject({
   download: section({
     totalRateLimit: rate().default(0),
     perPeerRateLimit: rate().default(0).describe("Limit of one task"),
-    concurrentPieceCount: z.number().int().min(1).max(256).default(8),
+    concurrentPieceCount: z.number().int().min(1).max(256).default(8).describe(
+      "Pieces of one task asked of neighbours at once, at most",
+    ),
     prefetch: z.boolean().default(false),
     source: section({
       caCerts: z.array(z.string()).default([]).describe("Files with extra CA certificates (PEM)"),
@@ -107,7 +109,9 @@ export const daemonConfig = z.strictObject({
   upload: section({
     rateLimit: rate().default(0),
     tcpListen: section({ port: port().default(65002) }),
-    concurrent: z.number().int().min(1).max(1024).default(16).describe("Pieces served at once"),
+    concurrent: z.number().int().min(1).max(1024).default(16).describe(
+      "Pieces served at once, at most: four, and more where that sends more",
+    ),
   }),
   storage: section({
     taskExpireTime: duration().default(6 * 3_600_000).describe("Idle time after which a content may be evicted"),

@@ -25,8 +25,8 @@ import { openMetadata, readBootId, removeMetadata, syncFiles } from "./startup.t
 const PIECE_COUNT_MAX = 4 * 1024 * 1024;
 
 /**
- * Pieces are recorded together: a transaction of one costs two writes to the log, in a swarm on one host 4% of the CPU.
- * Those of the last moment before a SIGKILL are fetched again.
+ * Pieces are recorded together: a transaction of one costs two writes to the log. Those of the
+ * last moment before a SIGKILL are fetched again.
  */
 const FLUSH_DELAY_MS = 100;
 

@@ -4,7 +4,8 @@
  * many; but enough that some are on their way while others are asked for.
  *
  * A neighbour that has no free slot and no place to wait says so: then there
- * were too many. Each piece that comes lets the depth grow a little again. Pure.
+ * were too many. Each piece that comes lets the depth grow a little again. Where
+ * no more than `DEPTH_MIN` are allowed, as by default, the depth stands. Pure.
  *
  * In a cold wave of 256 hosts a fixed depth of 8 had 4 pieces turned away for
  * each one that came, and took 1.15 × the bound; from 4 on 1.11 × (tests/sim).
