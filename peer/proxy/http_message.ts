@@ -81,9 +81,14 @@ export function parseAnswerHead(text: string): AnswerHead {
   try {
     return { status: Number(status), reason, minor: Number(minor), fields: parseFields(lines) };
   } catch (cause) {
-    const text = cause instanceof Error ? cause.message : String(cause);
-    throw new LacewingError("source_failed", `Cannot read the origin's answer: ${text}`, { cause });
+    throw ofOrigin(cause);
   }
+}
+
+/** What an origin words badly is its own failure, `source_failed`: `protocol` is for what clients say. */
+export function ofOrigin(cause: unknown): unknown {
+  if (!(cause instanceof LacewingError) || cause.code !== "protocol") return cause;
+  return new LacewingError("source_failed", `Cannot read the origin's answer: ${cause.message}`, { cause });
 }
 
 /** How long a request's body is. @throws {LacewingError} `protocol` where that can be read in two ways. */
@@ -100,8 +105,16 @@ export function requestFraming({ fields, minor }: RequestHead): Framing {
   return { kind: "length", length: lengths[0] === undefined ? 0 : plainLength(lengths[0]) };
 }
 
-/** How long an answer's body is. @throws {LacewingError} `protocol` where that can be read in two ways. */
-export function answerFraming({ status, fields, minor }: AnswerHead, method: string): Framing {
+/** How long an answer's body is. @throws {LacewingError} `source_failed` where that can be read in two ways. */
+export function answerFraming(head: AnswerHead, method: string): Framing {
+  try {
+    return framingOf(head, method);
+  } catch (cause) {
+    throw ofOrigin(cause);
+  }
+}
+
+function framingOf({ status, fields, minor }: AnswerHead, method: string): Framing {
   const codings = valuesOf(fields, "transfer-encoding");
   const lengths = valuesOf(fields, "content-length");
   if (method === "HEAD" || status < 200 || status === 204 || status === 304) return NO_BODY;

@@ -188,8 +188,11 @@ export class HttpReader {
 
   /** Where CR LF CR LF begins, or -1. */
   #findEnd(from: number): number {
-    for (let at = from; at + 3 < this.bufferedLength; at++) {
-      if (this.#isBreak(at) && this.#isBreak(at + 2)) return at;
+    for (let at = from; at < this.bufferedLength; at++) {
+      if (this.#buffer[this.#start + at] !== LF) continue;
+      // At once: who ends lines so never sends the end that is waited for.
+      if (this.#buffer[this.#start + at - 1] !== CR) throw refuse("a line ends without CR");
+      if (at >= 3 && this.#isBreak(at - 3)) return at - 3;
     }
     return -1;
   }

@@ -19,6 +19,7 @@ import {
   formatHead,
   type Framing,
   keepsAlive,
+  ofOrigin,
   parseAnswerHead,
 } from "./http_message.ts";
 import { type BodyReader, HttpReader } from "./http_reader.ts";
@@ -158,7 +159,7 @@ export class OriginClient implements Disposable {
           return bytes;
         } catch (cause) {
           isOver = true;
-          throw failed(cause);
+          throw failed(ofOrigin(cause));
         }
       },
       [Symbol.dispose]: () => finish(framing.kind === "length" && framing.length === 0),
@@ -169,12 +170,13 @@ export class OriginClient implements Disposable {
     const { method, url, fields, body } = request;
     const path = url.pathname + url.search;
     const target = isProxied ? `${url.origin}${path}` : path;
-    const framing: Field[] = body === null
-      ? []
-      : body.framing.kind === "chunked"
+    const framing: Field[] = body?.framing.kind === "chunked"
       ? [["Transfer-Encoding", "chunked"]]
-      : body.framing.kind === "length" && (body.framing.length > 0 || method === "POST" || method === "PUT")
+      : body?.framing.kind === "length"
       ? [["Content-Length", String(body.framing.length)]]
+      // Some origins take none of these without a length (411).
+      : ["POST", "PUT", "PATCH"].includes(method)
+      ? [["Content-Length", "0"]]
       : [];
     await writeAll(
       link,
@@ -239,7 +241,9 @@ export async function writeBody(
 /** The final answer's head; interim ones (1xx) are passed over. */
 async function readHead(reader: HttpReader, url: URL): Promise<AnswerHead> {
   for (;;) {
-    const text = await reader.readHead();
+    const text = await reader.readHead().catch((cause) => {
+      throw ofOrigin(cause);
+    });
     if (text === null) throw reachError(url, new Error("the connection closed without an answer"));
     const head = parseAnswerHead(text);
     if (head.status === 101) throw new LacewingError("source_failed", `Cannot read ${shownUrl(url)}: it answers 101`);

@@ -31,6 +31,8 @@ export interface LinkConfig {
   /** `HOST` or `HOST:PORT` of origins whose certificates are not verified. */
   readonly isInsecure: (url: URL) => boolean;
   readonly allowPrivateNetworks: boolean;
+  /** Whether a connection to there would come back to this proxy. */
+  readonly isOwnAddress?: (address: string, port: number) => boolean;
   readonly env: Environment;
 }
 
@@ -117,6 +119,9 @@ export class OriginLinks {
     const addresses = await this.#resolver.resolve(url, signal);
     let failure: unknown;
     for (const address of addresses) {
+      if (this.config.isOwnAddress?.(address, portOf(url)) === true) {
+        throw new LacewingError("policy", `Cannot ask ${hostAndPort(url)}: it leads to this proxy itself`);
+      }
       try {
         return await connect(address);
       } catch (error) {

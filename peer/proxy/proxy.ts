@@ -56,11 +56,13 @@ export interface Proxy extends AsyncDisposable {
 export function startProxy({ tasks, source, clock, log, publicsPath }: ProxyDeps, config: ProxyConfig): Proxy {
   const listener = listenForProxy(config);
   const { hostname, port } = listener.addr;
+  const isOwnAddress = (address: string, at: number) =>
+    at === port && (address === hostname || isLoopback(address) || (isAny(hostname) && isOfThisHost(address)));
   const isOwn = (url: URL) => {
     const host = bareHost(url);
-    return portOf(url) === port && (host === "localhost" || host === hostname || isLoopback(host));
+    return host === "localhost" ? portOf(url) === port : isOwnAddress(host, portOf(url));
   };
-  const links = new OriginLinks({ ...config, env: machineFacts().env });
+  const links = new OriginLinks({ ...config, isOwnAddress, env: machineFacts().env });
   const { timeoutMs } = config;
   const client = new OriginClient(links, timeoutMs === undefined ? {} : { headMs: timeoutMs, idleMs: timeoutMs });
   const access = config.authorize
@@ -105,4 +107,13 @@ export function startProxy({ tasks, source, clock, log, publicsPath }: ProxyDeps
       client[Symbol.dispose]();
     },
   };
+}
+
+/** Whether a listener's address stands for all of the host's. */
+function isAny(hostname: string): boolean {
+  return hostname === "0.0.0.0" || hostname === "::";
+}
+
+function isOfThisHost(address: string): boolean {
+  return Deno.networkInterfaces().some((one) => one.address === address);
 }

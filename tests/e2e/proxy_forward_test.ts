@@ -99,8 +99,24 @@ Deno.test("a body goes on with its length, or in chunks", async () => {
     await talk(daemon, start("Expect: 100-continue\r\nContent-Length: 2\r\n\r\nhi")),
     "100 Continue",
   );
-  assertEquals(bodies, ["POST 5 hello", "POST null hello", "POST 2 hi"]);
+  assertStringIncludes(await talk(daemon, start("Content-Length: 0\r\n\r\n")), "taken");
+  assertEquals(bodies, ["POST 5 hello", "POST null hello", "POST 2 hi", "POST 0 "]);
 });
+
+for (
+  const [what, text] of [
+    ["two ways to read its length", "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n"],
+    ["an overlong head", `X: ${"a".repeat(70_000)}\r\n\r\n`],
+    ["bare line feeds", "X: y\nContent-Length: 2\n\nhi"],
+  ]
+) {
+  Deno.test(`an origin's answer with ${what} is 502: the client's request was good`, async () => {
+    await using echo = startEcho(`HTTP/1.1 200 OK\r\n${text}`);
+    await using daemon = await spawnDaemon({ config: OPEN });
+    const answer = await talk(daemon, `GET ${echo.url}/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    assertEquals(statusOf(answer), 502, answer);
+  });
+}
 
 for (
   const [what, request] of [
@@ -201,6 +217,17 @@ Deno.test("a tunnel carries bytes both ways, to listed ports only", async () => 
   assertEquals(statusOf(await talk(open, request(echo.port))), 403);
   const refused = await talk(open, "CONNECT 127.0.0.1:443 HTTP/1.1\r\nHost: x\r\n\r\n");
   assertEquals(statusOf(refused), 502, refused);
+});
+
+Deno.test("a proxy on all addresses knows itself by each of them", async () => {
+  const config = { proxy: { listenIP: "0.0.0.0", tcpListen: { port: 0 }, whiteList: [{ regx: "." }] } };
+  await using daemon = await spawnDaemon({ config });
+  const port = daemon.proxy!.split(":")[1];
+  for (const { address, family } of Deno.networkInterfaces()) {
+    if (family !== "IPv4") continue;
+    const answer = await talk(daemon, `GET http://${address}:${port}/ HTTP/1.1\r\nHost: x\r\n\r\n`, "}");
+    assertEquals(statusOf(answer), 508, address);
+  }
 });
 
 Deno.test("hosts that the white list leaves out, and metadata addresses, are refused", async () => {

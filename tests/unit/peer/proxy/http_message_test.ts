@@ -110,7 +110,7 @@ for (
   ]
 ) {
   Deno.test(`answerFraming() refuses ${JSON.stringify(text)}`, () => {
-    assertEquals(code(() => answerFraming(parseAnswerHead(text), "GET")), "protocol");
+    assertEquals(code(() => answerFraming(parseAnswerHead(text), "GET")), "source_failed");
   });
 }
 

@@ -52,6 +52,9 @@ for (
   const [what, text] of [
     ["too long", `GET /${"a".repeat(2 * HEAD_LENGTH_MAX)}`],
     ["cut off", "GET / HTTP/1.1\r\nHost: h\r\n"],
+    ["with bare line feeds", "GET / HTTP/1.1\nHost: h\n\n"],
+    ["with one line and bare line feeds", "GET / HTTP/1.0\n\n"],
+    ["with a bare line feed before a good end", "GET / HTTP/1.1\r\nHost: h\nX: y\r\n\r\n"],
     ["of TLS", "\x16\x03\x01\x00\x05hello"],
     ["that begins with a blank", " GET / HTTP/1.1\r\n\r\n"],
   ] as const

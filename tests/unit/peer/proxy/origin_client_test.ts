@@ -117,7 +117,9 @@ for (
   const [what, text, code] of [
     ["hangs up without an answer", null, "network"],
     ["speaks something else", "SSH-2.0\r\n\r\n", "source_failed"],
-    ["gives two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi", "protocol"],
+    ["gives two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi", "source_failed"],
+    ["has a head without end", `HTTP/1.1 200 OK\r\nX: ${"a".repeat(70_000)}\r\n\r\n`, "source_failed"],
+    ["has bare line feeds", "HTTP/1.1 200 OK\nContent-Length: 2\n\nhi", "source_failed"],
     ["switches protocols", "HTTP/1.1 101 Switching\r\n\r\n", "source_failed"],
   ] as const
 ) {
@@ -201,6 +203,15 @@ for (
     assertEquals(error.code, code);
   });
 }
+
+Deno.test("a name whose address leads back to this proxy is refused before a connection", async () => {
+  await using server = plainServer(() => OK);
+  const isOwnAddress = (address: string, port: number) => address.startsWith("127.") && port === server.port;
+  using client = new OriginClient(new OriginLinks({ ...OPEN, isOwnAddress }));
+  const work = () => client.send(request(`http://localhost:${server.port}/`), SIGNAL);
+  assertEquals((await assertRejects(work, LacewingError)).code, "policy");
+  assertEquals(server.heads, []);
+});
 
 Deno.test("a certificate is verified by the authorities given, or not at all where that is configured", async () => {
   const folder = await Deno.makeTempDir();
