@@ -5,11 +5,12 @@
 import { Buffer } from "node:buffer";
 
 export class Bitmap {
-  readonly #bits: Uint8Array;
+  /** Whole words, so that sets are compared 32 pieces at a time. All that Deno runs on has the lowest byte first. */
+  readonly #words: Uint32Array<ArrayBuffer>;
   #count = 0;
 
   constructor(readonly size: number) {
-    this.#bits = new Uint8Array(Math.ceil(size / 8));
+    this.#words = new Uint32Array(Math.ceil(size / 32));
   }
 
   /** How many pieces are in the set. */
@@ -23,13 +24,13 @@ export class Bitmap {
 
   has(number: number): boolean {
     if (!Number.isInteger(number) || number < 0 || number >= this.size) return false;
-    return (this.#bits[number >> 3]! & (1 << (number & 7))) !== 0;
+    return (this.#words[number >> 5]! & (1 << (number & 31))) !== 0;
   }
 
   /** @returns whether the piece was new; a number outside the set is ignored. */
   add(number: number): boolean {
     if (!Number.isInteger(number) || number < 0 || number >= this.size || this.has(number)) return false;
-    this.#bits[number >> 3]! |= 1 << (number & 7);
+    this.#words[number >> 5]! |= 1 << (number & 31);
     this.#count += 1;
     return true;
   }
@@ -37,7 +38,7 @@ export class Bitmap {
   /** @returns whether the piece was there. */
   delete(number: number): boolean {
     if (!this.has(number)) return false;
-    this.#bits[number >> 3]! &= ~(1 << (number & 7));
+    this.#words[number >> 5]! &= ~(1 << (number & 31));
     this.#count -= 1;
     return true;
   }
@@ -48,7 +49,27 @@ export class Bitmap {
   }
 
   *[Symbol.iterator](): Generator<number> {
-    for (let number = 0; number < this.size; number++) if (this.has(number)) yield number;
+    for (let number = this.next(0); number < this.size; number = this.next(number + 1)) yield number;
+  }
+
+  /** First number at or after `from` (from 0) that is in the set, or `size`. */
+  next(from: number): number {
+    return this.nextShared(this, from);
+  }
+
+  /** First number at or after `from` (from 0) that is in this set and in `other`, or `size`. */
+  nextShared(other: Bitmap, from: number): number {
+    const [words, others] = [this.#words, other.#words];
+    const count = Math.min(words.length, others.length);
+    let at = from >> 5;
+    if (at >= count) return this.size;
+    let shared = words[at]! & others[at]! & (-1 << (from & 31));
+    while (shared === 0) {
+      at += 1;
+      if (at >= count) return this.size;
+      shared = words[at]! & others[at]!;
+    }
+    return (at << 5) + 31 - Math.clz32(shared & -shared);
   }
 
   /** First number at or after `from` that is not in the set, or `size`. */
@@ -59,7 +80,7 @@ export class Bitmap {
   }
 
   toBase64(): string {
-    return Buffer.from(this.#bits).toString("base64");
+    return Buffer.from(this.#words.buffer, 0, Math.ceil(this.size / 8)).toString("base64");
   }
 
   /** Reads the text form; bits beyond `size` are ignored. */

@@ -31,6 +31,8 @@ export class PiecePicker {
   readonly #random: Random;
   readonly #state: Uint8Array;
   readonly #wanted: Bitmap;
+  /** Wanted, missing and asked of nobody: what a neighbour may be asked for, found 32 pieces at a time. */
+  readonly #free: Bitmap;
   readonly #availability: Uint32Array;
   /** Of these, neighbours that are near. */
   readonly #near: Uint32Array;
@@ -41,6 +43,8 @@ export class PiecePicker {
   readonly #inFlight = new Map<number, Set<string>>();
   #endGameBudget: number;
   #heldCount = 0;
+  /** Wanted pieces that are not held. */
+  #leftCount = 0;
   #windowFirst = 0;
   #windowCount = 0;
 
@@ -49,6 +53,7 @@ export class PiecePicker {
     this.#random = random;
     this.#state = new Uint8Array(pieceCount);
     this.#wanted = new Bitmap(pieceCount);
+    this.#free = new Bitmap(pieceCount);
     this.#availability = new Uint32Array(pieceCount);
     this.#near = new Uint32Array(pieceCount);
     this.#endGameBudget = endGameBudget ?? Math.max(2, Math.ceil(pieceCount / 100));
@@ -56,7 +61,11 @@ export class PiecePicker {
 
   /** Pieces from `first` on are wanted from now on. */
   want(first: number, count: number): void {
-    for (let number = first; number < first + count; number++) this.#wanted.add(number);
+    for (let number = first; number < first + count; number++) {
+      if (!this.#wanted.add(number)) continue;
+      if (this.#state[number] !== HELD) this.#leftCount += 1;
+      this.#settle(number);
+    }
   }
 
   /** A reader waits for these pieces: they go before rarer ones. */
@@ -114,32 +123,41 @@ export class PiecePicker {
 
   /** The piece is valid on disk. */
   held(number: number): void {
-    if (this.#state[number] !== HELD) this.#heldCount += 1;
+    if (this.#state[number] !== HELD) {
+      this.#heldCount += 1;
+      if (this.#wanted.has(number)) this.#leftCount -= 1;
+    }
     this.#state[number] = HELD;
     this.#inFlight.delete(number);
+    this.#free.delete(number);
   }
 
   /** The piece is being read from the origin: not to be asked of neighbours. */
   reading(number: number): void {
     if (this.#state[number] === MISSING || this.#state[number] === PENDING) this.#state[number] = READING;
+    this.#free.delete(number);
   }
 
   /** The piece is here, but its digest is not known yet. */
   pending(number: number, hostId: string): void {
     this.failed(number, hostId);
     if (this.#state[number] === MISSING) this.#state[number] = PENDING;
+    this.#free.delete(number);
   }
 
   /** The piece is neither read nor pending any more, and not held. */
   missing(number: number): void {
     if (this.#state[number] !== HELD) this.#state[number] = MISSING;
+    this.#settle(number);
   }
 
   /** A request ended without the piece. */
   failed(number: number, hostId: string): void {
     const hosts = this.#inFlight.get(number);
     hosts?.delete(hostId);
-    if (hosts?.size === 0) this.#inFlight.delete(number);
+    if (hosts?.size !== 0) return;
+    this.#inFlight.delete(number);
+    this.#settle(number);
   }
 
   get heldCount(): number {
@@ -165,15 +183,14 @@ export class PiecePicker {
 
   /** Wanted pieces that are not held: whether any is left. */
   get isComplete(): boolean {
-    for (const number of this.#wanted) if (this.#state[number] !== HELD) return false;
-    return true;
+    return this.#leftCount === 0;
   }
 
   /** Wanted pieces that nobody works on, ascending, at most `max`. */
   idlePieces(max: number): number[] {
     const result: number[] = [];
-    for (const number of this.#wanted) {
-      if (this.#state[number] === MISSING && !this.#inFlight.has(number)) result.push(number);
+    for (const number of this.#free) {
+      result.push(number);
       if (result.length === max) break;
     }
     return result;
@@ -191,13 +208,10 @@ export class PiecePicker {
   ): { number: number; duplicate: boolean } | null {
     const own = this.#offers.get(hostId);
     if (own === undefined) return null;
-    const number = this.#best(
-      own,
-      (piece) => this.#state[piece] === MISSING && !this.#inFlight.has(piece) && acceptable(piece),
-    );
+    const number = this.#best(own, this.#free, acceptable);
     if (number !== null) return this.#start(number, hostId, false);
     if (this.#endGameBudget <= 0 || !this.#allAsked()) return null;
-    const again = this.#best(own, (piece) => {
+    const again = this.#best(own, this.#wanted, (piece) => {
       const hosts = this.#inFlight.get(piece);
       return hosts !== undefined && hosts.size < END_GAME_REQUESTS && !hosts.has(hostId) &&
         this.#state[piece] === MISSING;
@@ -224,37 +238,44 @@ export class PiecePicker {
     const hosts = this.#inFlight.get(number);
     if (hosts === undefined) this.#inFlight.set(number, new Set([hostId]));
     else hosts.add(hostId);
+    this.#free.delete(number);
     return { number, duplicate };
   }
 
-  /** In the window the first, else the rarest; while few are held, any. */
-  #best(own: Bitmap, allowed: (piece: number) => boolean): number | null {
-    for (let number = this.#windowFirst; number < this.#windowFirst + this.#windowCount; number++) {
-      if (number < this.pieceCount && own.has(number) && this.#wanted.has(number) && allowed(number)) return number;
+  /** Of the pieces in both sets: in the window the first, else the rarest; while few are held, any. */
+  #best(own: Bitmap, among: Bitmap, allowed: (piece: number) => boolean): number | null {
+    const windowEnd = Math.min(this.#windowFirst + this.#windowCount, this.pieceCount);
+    for (let at = this.#windowFirst; at < windowEnd; at++) {
+      at = own.nextShared(among, at);
+      if (at < windowEnd && allowed(at)) return at;
     }
     const random = this.#heldCount < RANDOM_FIRST_COUNT;
     let best: number | null = null;
     let bestAvailability = Infinity;
     let ties = 0;
-    for (const number of own) {
-      if (!this.#wanted.has(number) || !allowed(number)) continue;
-      const availability = random ? 1 : this.#availability[number]!;
+    for (let at = own.nextShared(among, 0); at < this.pieceCount; at = own.nextShared(among, at + 1)) {
+      if (!allowed(at)) continue;
+      const availability = random ? 1 : this.#availability[at]!;
       if (availability > bestAvailability) continue;
       ties = availability < bestAvailability ? 1 : ties + 1;
       bestAvailability = availability;
-      if (this.#random() * ties < 1) best = number;
+      if (this.#random() * ties < 1) best = at;
     }
     return best;
   }
 
   /** Every missing piece that someone offers is asked for. */
   #allAsked(): boolean {
-    for (const number of this.#wanted) {
-      if (this.#state[number] === MISSING && !this.#inFlight.has(number) && this.#availability[number]! > 0) {
-        return false;
-      }
+    for (let number = this.#free.next(0); number < this.pieceCount; number = this.#free.next(number + 1)) {
+      if (this.#availability[number]! > 0) return false;
     }
     return true;
+  }
+
+  /** Something about the piece has changed: it may be free now. */
+  #settle(number: number): void {
+    const isFree = this.#state[number] === MISSING && this.#wanted.has(number) && !this.#inFlight.has(number);
+    if (isFree) this.#free.add(number);
   }
 
   #addOffer(hostId: string, own: Bitmap, number: number): void {

@@ -124,3 +124,21 @@ Deno.test("a Bitmap agrees with a Set through any sequence of calls", () => {
     assertEquals(bitmap.firstMissing(), missing);
   }));
 });
+
+Deno.test("next() and nextShared() find what a look at each piece finds", () => {
+  const bits = fc.array(fc.boolean(), { maxLength: 130 });
+  fc.assert(fc.property(bits, bits, fc.nat(140), (one, other, from) => {
+    const size = Math.max(one.length, other.length);
+    const [a, b] = [one, other].map((drawing) => {
+      const bitmap = new Bitmap(size);
+      drawing.forEach((bit, number) => bit && bitmap.add(number));
+      return bitmap;
+    }) as [Bitmap, Bitmap];
+    const first = (isIn: (number: number) => boolean) => {
+      for (let number = from; number < size; number++) if (isIn(number)) return number;
+      return size;
+    };
+    assertEquals(a.next(from), first((number) => a.has(number)));
+    assertEquals(a.nextShared(b, from), first((number) => a.has(number) && b.has(number)));
+  }));
+});
