@@ -112,7 +112,9 @@ export class ContentStream implements AsyncDisposable {
         if (done >= bytes.length) return;
         throw new LacewingError("network", `Cannot go on: ${bytes.length - done} B are missing`);
       } catch (error) {
-        if ((this.#direct?.position ?? 0) > before) [this.#tries, this.#isRenewed] = [0, false];
+        // Wrong bytes that nobody was given are no progress, and not to be gone on from.
+        if (error instanceof LacewingError && error.code === "digest_mismatch") this.#direct = null;
+        else if ((this.#direct?.position ?? 0) > before) [this.#tries, this.#isRenewed] = [0, false];
         await this.#next(error, { isBegun: done > 0 });
       }
     } while (done < bytes.length);

@@ -202,6 +202,8 @@ async function run(
     }
   }));
   assertEquals(found, wanted, words.join("\n"));
+  const unexpected = daemon.log().split("\n").filter((line) => line.includes('"level":"error"'));
+  assertEquals(unexpected, []);
 }
 
 /** Whatever happened: what the daemon has of the blobs now is right. */

@@ -139,6 +139,19 @@ Deno.test("a swarm that never works leaves the origin, and then the digest is st
   assert(given < 2 * PIECE);
 });
 
+Deno.test("a content in one chunk that is wrong ends by its digest, after a bound of tries", async () => {
+  await using made = bench(100);
+  const digest = parseDigest(`sha256:${"0".repeat(64)}`);
+  for (const after of [-1, 0]) {
+    const tasks = failing(made, { after, code: "unavailable", times: 99 });
+    await using stream = streamOf({ source: made.source, tasks }, { digest });
+    await stream.open();
+    const error = await assertRejects(() => readAll(stream), LacewingError);
+    assertEquals(error.code, "digest_mismatch");
+  }
+  assert(made.source.requests.length < 10, `${made.source.requests.length} requests`);
+});
+
 Deno.test("who was half-way through the swarm gets the right rest from the origin, or none of its end", async () => {
   await using made = bench(4 * PIECE + 9);
   const digest = parseDigest(`sha256:${sha256Hex(made.source.bytes)}`);
