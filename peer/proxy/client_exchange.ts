@@ -92,16 +92,34 @@ export class ClientExchange {
     const { status, reason, fields } = answer.head;
     const isFree = this.head.method === "HEAD" || status === 304;
     const framing = answer.framing;
+    const first = isFree || framing === NO_BODY ? Promise.resolve(null) : body.read();
+    const isLate = await this.#isLate(first, status);
     const own: Field[] = isFree || status === 204 || status < 200
       ? []
       : framing.kind === "length"
       ? [["Content-Length", String(framing.length)]]
       : this.#streamed();
     this.#begin(status, reason, [...endToEnd(fields, isFree ? [] : ["content-length"]), ...extra, ...own]);
-    if (!isFree && framing !== NO_BODY) {
-      for (let bytes = await body.read(); bytes !== null; bytes = await body.read()) await this.#write(bytes);
-    }
+    if (isLate) await this.#writeHead();
+    for (let bytes = await first; bytes !== null; bytes = await body.read()) await this.#write(bytes);
     await this.#end();
+  }
+
+  /**
+   * Whether an answer's head shall go out without its first bytes, because these are not here after a moment, or will never be
+   * where the head is all that matters. Rejects where they fail in that moment: another answer is possible then.
+   */
+  async #isLate(first: Promise<Uint8Array | null>, status: number): Promise<boolean> {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<boolean>((resolve) => timer = setTimeout(resolve, HEAD_WAIT_MS, true));
+    try {
+      return await Promise.race([first.then(() => false), late]);
+    } catch (error) {
+      if (status < 400) throw error;
+      return true;
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   /** How a body of unknown length goes to this client. */
@@ -122,9 +140,9 @@ export class ClientExchange {
   async #write(bytes: Uint8Array): Promise<void> {
     this.signal.throwIfAborted();
     const head = this.#pendingHead;
-    this.#pendingHead = null;
-    if (head !== null && (this.#isChunked || bytes.length > JOIN_LENGTH_MAX)) await writeAll(this.sink, head);
+    if (this.#isChunked || bytes.length > JOIN_LENGTH_MAX) await this.#writeHead();
     else if (head !== null) {
+      this.#pendingHead = null;
       const joined = new Uint8Array(head.length + bytes.length);
       joined.set(head);
       joined.set(bytes, head.length);
@@ -133,9 +151,14 @@ export class ClientExchange {
     await writeBody(this.sink, bytes, this.#isChunked);
   }
 
-  async #end(): Promise<void> {
-    if (this.#pendingHead !== null) await writeAll(this.sink, this.#pendingHead);
+  async #writeHead(): Promise<void> {
+    const head = this.#pendingHead;
     this.#pendingHead = null;
+    if (head !== null) await writeAll(this.sink, head);
+  }
+
+  async #end(): Promise<void> {
+    await this.#writeHead();
     if (this.#isChunked) await writeAll(this.sink, LAST_CHUNK);
     this.#isWhole = true;
   }
@@ -143,6 +166,8 @@ export class ClientExchange {
 
 /** Heads go out with bodies up to this: one packet for a small answer, no large copy for a big one. */
 const JOIN_LENGTH_MAX = 64 * 1024;
+/** Bytes that are not here after this time let their head go first: an origin may send events, or think. */
+const HEAD_WAIT_MS = 50;
 
 const REASONS: Record<number, string> = {
   200: "OK",

@@ -2,6 +2,8 @@
 /** What goes wrong around a pull: signed URLs that run out, slow readers, hosts and schedulers that die. */
 import { assert, assertEquals } from "@std/assert";
 import { createHash } from "node:crypto";
+import { pieceLengthFor } from "../../peer/core/piece.ts";
+import { PROBE_LENGTH } from "../../peer/task/source_reader.ts";
 import { startCluster } from "../testutil/cluster.ts";
 import { contentBytes, contentDigest } from "../testutil/content.ts";
 import { startOrigin } from "../testutil/origin.ts";
@@ -114,10 +116,12 @@ Deno.test(`a slow reader of ${LARGE / MIB} MiB holds neither memory nor the othe
   console.log(`peak memory of the daemon: ${peakMib.toFixed(0)} MiB`);
   assert(peakMib < 300, `the daemon took ${peakMib.toFixed(0)} MiB`);
   await reader.cancel();
-  assertEquals(origin.bytesSent(content.path), content.size);
+  // Pieces larger than the first request, which told the length, are read anew.
+  const again = pieceLengthFor(content.size) > PROBE_LENGTH ? PROBE_LENGTH : 0;
+  assertEquals(origin.bytesSent(content.path), content.size + again);
   // Who hangs up costs nothing: the daemon answers the next one.
-  const again = await fetch(url, { headers: { range: "bytes=5-9" } });
-  assertEquals([again.status, await again.bytes()], [206, contentBytes(content.seed, 5, 5)]);
+  const next = await fetch(url, { headers: { range: "bytes=5-9" } });
+  assertEquals([next.status, await next.bytes()], [206, contentBytes(content.seed, 5, 5)]);
 });
 
 Deno.test("50 readers at once of 200 small blobs get them right, each read once", async () => {

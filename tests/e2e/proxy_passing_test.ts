@@ -15,7 +15,12 @@ interface Answer {
 }
 
 /** An origin that answers every request with this, byte by byte, and keeps the heads. */
-function startRaw({ status, fields, body }: Answer) {
+function startRaw({ status, fields, body, length = body.length, after }: Answer & {
+  /** What it announces; default: the truth. */
+  readonly length?: number;
+  /** Lets the body come; default: at once. */
+  readonly after?: Promise<void>;
+}) {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const heads: { target: string; fields: readonly Field[] }[] = [];
   const serve = async (conn: Deno.Conn) => {
@@ -23,9 +28,11 @@ function startRaw({ status, fields, body }: Answer) {
     const text = await new HttpReader(conn).readHead();
     if (text === null) return;
     heads.push(parseRequestHead(text));
-    const lines = [...fields, ["Content-Length", String(body.length)], ["Connection", "close"]];
+    const lines = [...fields, ["Content-Length", String(length)], ["Connection", "close"]];
     const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join("");
-    await conn.write(new TextEncoder().encode(`HTTP/1.1 ${status} Said So\r\n${head}\r\n${body}`));
+    await conn.write(new TextEncoder().encode(`HTTP/1.1 ${status} Said So\r\n${head}\r\n`));
+    await after;
+    await conn.write(new TextEncoder().encode(body));
   };
   const running = (async () => {
     const served: Promise<void>[] = [];
@@ -128,3 +135,30 @@ Deno.test("every Accept line reaches the registry in its order, and the override
     assertEquals(valuesOf(head!.fields, name), [], name);
   }
 });
+
+Deno.test("an origin that takes its time for a body has its head told before", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  await using origin = startRaw({ status: 200, fields: [], body: "late", after: promise });
+  await using daemon = await spawnDaemon({ config: CONFIG });
+  const response = await fetch(`http://${daemon.proxy}/v2/lab/app/tags/list?ns=${origin.host}`);
+  assertEquals(response.status, 200);
+  resolve();
+  assertEquals(await response.text(), "late");
+});
+
+for (
+  const [what, path, answer, status] of [
+    ["a sign-in that is cut off before its text is still a sign-in", "/v2/", { status: 401, length: 9, body: "" }, 401],
+    ["a list that is cut off before its first byte is 502", "/v2/_catalog", { status: 200, length: 9, body: "" }, 502],
+    ["a wrong manifest is 502", `/v2/lab/app/manifests/${SUBJECT}`, { status: 200, body: "{}" }, 502],
+  ] as const
+) {
+  Deno.test(`${what}, so that a runtime has a place to go to`, async () => {
+    await using origin = startRaw({ fields: [["WWW-Authenticate", 'Basic realm="r"']], ...answer });
+    await using daemon = await spawnDaemon({ config: CONFIG });
+    const response = await fetch(`http://${daemon.proxy}${path}?ns=${origin.host}`);
+    assertEquals(response.status, status);
+    await response.text().catch(() => "");
+    if (status === 401) assertEquals(response.headers.get("www-authenticate"), 'Basic realm="r"');
+  });
+}
