@@ -33,6 +33,8 @@ export class PiecePicker {
   readonly #wanted: Bitmap;
   /** Wanted, missing and asked of nobody: what a neighbour may be asked for, found 32 pieces at a time. */
   readonly #free: Bitmap;
+  /** Of these, pieces that a neighbour offers. */
+  #openCount = 0;
   readonly #availability: Uint32Array;
   /** Of these, neighbours that are near. */
   readonly #near: Uint32Array;
@@ -106,6 +108,7 @@ export class PiecePicker {
     const isNear = this.#nearIds.delete(hostId);
     for (const number of this.#offers.get(hostId) ?? []) {
       this.#availability[number]! -= 1;
+      if (this.#availability[number] === 0 && this.#free.has(number)) this.#openCount -= 1;
       if (isNear) this.#near[number]! -= 1;
     }
     this.#offers.delete(hostId);
@@ -129,20 +132,20 @@ export class PiecePicker {
     }
     this.#state[number] = HELD;
     this.#inFlight.delete(number);
-    this.#free.delete(number);
+    this.#take(number);
   }
 
   /** The piece is being read from the origin: not to be asked of neighbours. */
   reading(number: number): void {
     if (this.#state[number] === MISSING || this.#state[number] === PENDING) this.#state[number] = READING;
-    this.#free.delete(number);
+    this.#take(number);
   }
 
   /** The piece is here, but its digest is not known yet. */
   pending(number: number, hostId: string): void {
     this.failed(number, hostId);
     if (this.#state[number] === MISSING) this.#state[number] = PENDING;
-    this.#free.delete(number);
+    this.#take(number);
   }
 
   /** The piece is neither read nor pending any more, and not held. */
@@ -181,6 +184,11 @@ export class PiecePicker {
     return (this.#near[number] ?? 0) > 0;
   }
 
+  /** Whether any neighbour might be asked for anything now. */
+  get hasWork(): boolean {
+    return this.#openCount > 0 || this.#endGameBudget > 0;
+  }
+
   /** Wanted pieces that are not held: whether any is left. */
   get isComplete(): boolean {
     return this.#leftCount === 0;
@@ -208,9 +216,10 @@ export class PiecePicker {
   ): { number: number; duplicate: boolean } | null {
     const own = this.#offers.get(hostId);
     if (own === undefined) return null;
-    const number = this.#best(own, this.#free, acceptable);
+    const number = this.#openCount > 0 ? this.#best(own, this.#free, acceptable) : null;
     if (number !== null) return this.#start(number, hostId, false);
-    if (this.#endGameBudget <= 0 || !this.#allAsked()) return null;
+    // The end game is when every missing piece that someone offers is asked for.
+    if (this.#endGameBudget <= 0 || this.#openCount > 0) return null;
     const again = this.#best(own, this.#wanted, (piece) => {
       const hosts = this.#inFlight.get(piece);
       return hosts !== undefined && hosts.size < END_GAME_REQUESTS && !hosts.has(hostId) &&
@@ -238,7 +247,7 @@ export class PiecePicker {
     const hosts = this.#inFlight.get(number);
     if (hosts === undefined) this.#inFlight.set(number, new Set([hostId]));
     else hosts.add(hostId);
-    this.#free.delete(number);
+    this.#take(number);
     return { number, duplicate };
   }
 
@@ -264,23 +273,21 @@ export class PiecePicker {
     return best;
   }
 
-  /** Every missing piece that someone offers is asked for. */
-  #allAsked(): boolean {
-    for (let number = this.#free.next(0); number < this.pieceCount; number = this.#free.next(number + 1)) {
-      if (this.#availability[number]! > 0) return false;
-    }
-    return true;
-  }
-
   /** Something about the piece has changed: it may be free now. */
   #settle(number: number): void {
     const isFree = this.#state[number] === MISSING && this.#wanted.has(number) && !this.#inFlight.has(number);
-    if (isFree) this.#free.add(number);
+    if (isFree && this.#free.add(number) && this.#availability[number]! > 0) this.#openCount += 1;
+  }
+
+  /** The piece is not free any more. */
+  #take(number: number): void {
+    if (this.#free.delete(number) && this.#availability[number]! > 0) this.#openCount -= 1;
   }
 
   #addOffer(hostId: string, own: Bitmap, number: number): void {
     if (!own.add(number)) return;
     this.#availability[number]! += 1;
+    if (this.#availability[number] === 1 && this.#free.has(number)) this.#openCount += 1;
     if (this.#nearIds.has(hostId)) this.#near[number]! += 1;
   }
 }

@@ -6,20 +6,20 @@
  */
 import type { Bitmap } from "../../peer/core/bitmap.ts";
 import type { HostMessage, SchedulerMessage } from "../../peer/core/wire/scheduler.ts";
-import { ArrivalPace } from "../../peer/task/arrival_pace.ts";
 import type { PiecePicker } from "../../peer/task/piece_picker.ts";
 import { metaOf, type SimConfig } from "./config.ts";
-import { HostPeers, type Transfer } from "./host_peers.ts";
+import { HostPeers } from "./host_peers.ts";
 import type { HostOptions, HostPorts } from "./host_ports.ts";
 import { HostSource } from "./host_source.ts";
+import { IdleWatch } from "./idle_watch.ts";
 import { Pipe } from "./links.ts";
 import type { Network } from "./network.ts";
 import { createPicker } from "./policies.ts";
-import { Uplink, type Upload } from "./uplink.ts";
+import type { Transfer } from "./transfer.ts";
+import { Uplink } from "./uplink.ts";
 import { digestText, isRightDigest, SPEC } from "./words.ts";
 
 /** As peer/task/session.ts has them. */
-const CHECK_INTERVAL_MS = 100;
 const STARVING_AGAIN_MS = 1000;
 const ALONE_AFTER_MS = 30_000;
 const STARVING_PIECES = 64;
@@ -39,15 +39,15 @@ export class SimHost {
   readonly downlink: Pipe;
   /** Hosts that hear what this one has. */
   readonly subscribers = new Set<SimHost>();
+  readonly idleness: IdleWatch;
   /** What it sends now or will send. */
-  readonly serving = new Map<Upload, Transfer>();
+  readonly serving = new Set<Transfer>();
   isAlive = false;
   canSource = true;
   completeAtMs: number | null = null;
   /** Messages from and to the scheduler, and cries among them. */
   messages = 0;
   cries = 0;
-  longestIdleMs = 0;
   originBytes = 0;
   /** Pieces held that are not the right ones. */
   wrongCount = 0;
@@ -60,8 +60,6 @@ export class SimHost {
   readonly #waiting = new Map<number, { isRight: boolean; parentId: string }>();
   #session: { picker: PiecePicker; peers: HostPeers; source: HostSource } | null = null;
   #isManaged = false;
-  readonly #pace = new ArrivalPace();
-  #idleSinceMs: number | null = null;
   #starvedAtMs = -Infinity;
   #life = 0;
 
@@ -73,6 +71,7 @@ export class SimHost {
     this.idc = racks > 1 ? `rack${rack}` : "";
     this.uplink = new Uplink(net.queue, { rate: upRate(index), slots });
     this.downlink = new Pipe(downRate(index));
+    this.idleness = new IdleWatch(this, net.queue, index);
     this.#digests = new Uint8Array(net.pieceCount);
   }
 
@@ -130,7 +129,7 @@ export class SimHost {
     this.#isManaged = false;
     this.#known.clear();
     this.#waiting.clear();
-    this.#idleSinceMs = null;
+    this.idleness.stop();
     const before = this.#session;
     before?.peers.stop();
     before?.source.stop();
@@ -244,7 +243,7 @@ export class SimHost {
     if (session === null) return;
     session.source.pump();
     session.peers.pump();
-    this.#watchIdleness();
+    this.idleness.look();
   }
 
   #say(message: HostMessage): void {
@@ -264,7 +263,7 @@ export class SimHost {
     this.#session = { picker, peers, source: new HostSource(this, picker, this.#net, () => peers.inFlight > 0) };
     if (!this.isLiar) picker.want(0, pieceCount);
     peers.update([...this.#known.values()], []);
-    this.#watchIdleness();
+    this.idleness.look();
   }
 
   #setManaged(isManaged: boolean): void {
@@ -325,11 +324,11 @@ export class SimHost {
 
   #hold(number: number, isRight: boolean): void {
     const session = this.#session!;
-    this.#idleSinceMs = null;
-    this.#pace.arrived(this.#net.queue.nowMs);
+    this.idleness.arrived();
     if (!isRight) this.wrongCount += 1;
     this.#waiting.delete(number);
     session.picker.held(number);
+    this.#net.hold(this, number);
     this.#net.announce(this, number);
     if (!this.isComplete) return;
     this.completeAtMs = this.#net.queue.nowMs;
@@ -358,43 +357,27 @@ export class SimHost {
     this.#say({ type: "bad_peer", task_id: SPEC.task_id, host_id: parentId, piece: number });
   }
 
-  get #isIdle(): boolean {
+  get isIdle(): boolean {
     const session = this.#session;
     return session !== null && this.isAlive && !this.isLiar && !this.isComplete && session.peers.inFlight === 0 &&
       session.source.activeCount === 0;
   }
 
-  /** The daemon looks every 100 ms; here a look is planned. */
-  #watchIdleness(): void {
-    if (!this.#isIdle) {
-      if (this.#idleSinceMs !== null) {
-        this.longestIdleMs = Math.max(this.longestIdleMs, this.#net.queue.nowMs - this.#idleSinceMs);
-      }
-      this.#idleSinceMs = null;
-      return;
-    }
-    if (this.#idleSinceMs !== null) return;
-    const sinceMs = Math.ceil((this.#net.queue.nowMs + this.index % CHECK_INTERVAL_MS) / CHECK_INTERVAL_MS) *
-        CHECK_INTERVAL_MS - this.index % CHECK_INTERVAL_MS;
-    this.#idleSinceMs = this.#net.queue.nowMs;
-    this.#lookAt(sinceMs + this.#pace.patienceMs, this.#life, this.#idleSinceMs);
-  }
-
-  #lookAt(timeMs: number, life: number, idleSinceMs: number): void {
-    this.#net.queue.at(timeMs, () => {
-      if (life !== this.#life || this.#idleSinceMs !== idleSinceMs || !this.#isIdle) return;
+  /** Asks anybody, then cries for help, then reads the origin by itself. @returns whether it goes on crying */
+  starve(idleMs: number): boolean {
+    const { peers, picker, source } = this.#session!;
+    peers.starves();
+    if (!this.#isManaged || !this.isIdle) this.idleness.look();
+    else if (idleMs > ALONE_AFTER_MS && this.canSource) source.setAlone(true);
+    else {
       const { nowMs } = this.#net.queue;
-      this.longestIdleMs = Math.max(this.longestIdleMs, nowMs - idleSinceMs);
-      this.#session!.peers.starves();
-      if (!this.#isManaged || !this.#isIdle) return this.#watchIdleness();
-      if (nowMs - idleSinceMs > ALONE_AFTER_MS && this.canSource) return this.#session!.source.setAlone(true);
-      if (nowMs - this.#starvedAtMs >= STARVING_AGAIN_MS) {
-        this.#starvedAtMs = nowMs;
-        const pieces = this.#session!.picker.idlePieces(STARVING_PIECES);
-        this.cries += 1;
-        if (pieces.length > 0) this.#say({ type: "starving", task_id: SPEC.task_id, generation: "g1", pieces });
-      }
-      this.#lookAt(nowMs + CHECK_INTERVAL_MS, life, idleSinceMs);
-    });
+      if (nowMs - this.#starvedAtMs < STARVING_AGAIN_MS) return true;
+      this.#starvedAtMs = nowMs;
+      const pieces = picker.idlePieces(STARVING_PIECES);
+      this.cries += 1;
+      if (pieces.length > 0) this.#say({ type: "starving", task_id: SPEC.task_id, generation: "g1", pieces });
+      return true;
+    }
+    return false;
   }
 }

@@ -9,7 +9,7 @@ import { Locality } from "../../peer/task/locality.ts";
 import { RequestDepth } from "../../peer/task/request_depth.ts";
 import type { SimHost } from "./host.ts";
 import type { Network } from "./network.ts";
-import type { Upload } from "./uplink.ts";
+import { Transfer } from "./transfer.ts";
 
 /** As peer/task/peer_work.ts has them. */
 const BUSY_PAUSE_MS = 50;
@@ -18,34 +18,28 @@ const FAILED_PAUSE_MS_MAX = 10_000;
 /** As peer/task/session.ts has it. */
 const CHECK_INTERVAL_MS = 100;
 
-interface NeighbourState {
+export interface NeighbourState {
   readonly host: SimHost;
   inFlight: number;
   failures: number;
   pausedUntilMs: number;
   /** It had nothing to ask for when so many pieces had become free again; −1: it may have. */
   emptyAt: number;
-}
-
-/** One request for one piece. */
-export interface Transfer {
-  readonly child: SimHost;
-  readonly parent: SimHost;
-  readonly number: number;
-  readonly state: NeighbourState;
-  readonly startedAtMs: number;
-  isOver: boolean;
-  upload: Upload | null;
+  /** The round of requests in which it was found to have nothing more. */
+  exhaustedIn: number;
 }
 
 export class HostPeers {
   readonly #neighbours = new Map<string, NeighbourState>();
+  /** The same, oldest first. */
+  #states: NeighbourState[] = [];
   readonly #flights = new Map<number, Transfer[]>();
   /** Rises with each piece that is free to be asked for again. */
   #freed = 0;
   inFlight = 0;
   isKnownOnly = false;
 
+  #round = 0;
   readonly #depth: RequestDepth;
   readonly #locality: Locality;
   #isWaiting = false;
@@ -77,7 +71,9 @@ export class HostPeers {
     for (const host of add) {
       if (this.picker.isBanned(host.id) || this.#neighbours.has(host.id)) continue;
       this.#locality.add(host.id, host.idc);
-      this.#neighbours.set(host.id, { host, inFlight: 0, failures: 0, pausedUntilMs: 0, emptyAt: -1 });
+      const state = { host, inFlight: 0, failures: 0, pausedUntilMs: 0, emptyAt: -1, exhaustedIn: 0 };
+      this.#neighbours.set(host.id, state);
+      this.#states.push(state);
       this.net.subscribe(this.host, host);
     }
     this.pump();
@@ -88,9 +84,9 @@ export class HostPeers {
     const state = this.#neighbours.get(hostId);
     if (state === undefined) return;
     state.emptyAt = -1;
-    if (this.inFlight >= this.#depth.count) return;
+    if (this.inFlight >= this.#depth.count || !this.picker.hasWork) return;
     // Of all others nothing more is to be had than when they were last asked.
-    if (state.pausedUntilMs <= this.net.queue.nowMs) this.#startRequests([[hostId, state]]);
+    if (state.pausedUntilMs <= this.net.queue.nowMs) this.#startRequests([state]);
   }
 
   /** Pieces that were kept back may be asked for again. */
@@ -103,14 +99,14 @@ export class HostPeers {
   }
 
   pump(): void {
-    if (this.inFlight >= this.#depth.count) return;
+    if (this.inFlight >= this.#depth.count || !this.picker.hasWork) return;
     const { nowMs } = this.net.queue;
-    const ready: [string, NeighbourState][] = [];
+    const ready: NeighbourState[] = [];
     const isEndGame = this.picker.heldCount + this.#flights.size >= this.picker.pieceCount;
-    for (const entry of this.#neighbours) {
+    for (const state of this.#states) {
       // Who had nothing then has nothing now: a look at each for each event would cost most of the run.
-      const isEmpty = entry[1].emptyAt === this.#freed && !isEndGame;
-      if (entry[1].pausedUntilMs <= nowMs && !isEmpty) ready.push(entry);
+      const isEmpty = state.emptyAt === this.#freed && !isEndGame;
+      if (state.pausedUntilMs <= nowMs && !isEmpty) ready.push(state);
     }
     if (ready.length > 0) this.#startRequests(ready);
   }
@@ -138,7 +134,7 @@ export class HostPeers {
     this.#depth.succeeded();
     if (this.picker.isHeld(number)) this.net.count.wasted += 1;
     else {
-      for (const other of [...this.#flights.get(number) ?? []]) {
+      for (const other of this.#flights.get(number) ?? []) {
         if (other !== transfer) this.#end(other, { cancelled: true });
       }
       this.host.accept(number, isRight, parent.id);
@@ -168,9 +164,9 @@ export class HostPeers {
     state.inFlight -= 1;
     this.picker.failed(number, parent.id);
     if (!this.picker.isHeld(number)) this.#freed += 1;
-    const flights = this.#flights.get(number)?.filter((other) => other !== transfer) ?? [];
-    if (flights.length === 0) this.#flights.delete(number);
-    else this.#flights.set(number, flights);
+    const flights = this.#flights.get(number) ?? [];
+    if (flights.length > 1) this.#flights.set(number, flights.filter((other) => other !== transfer));
+    else this.#flights.delete(number);
     this.net.over(transfer, { cancelled });
   }
 
@@ -178,22 +174,23 @@ export class HostPeers {
     const state = this.#neighbours.get(id);
     if (state === undefined) return;
     this.#neighbours.delete(id);
+    this.#states = this.#states.filter((other) => other !== state);
     this.#locality.remove(id);
     this.picker.lost(id);
     state.host.subscribers.delete(this.host);
   }
 
-  #startRequests(ready: [string, NeighbourState][]): void {
+  #startRequests(ready: readonly NeighbourState[]): void {
     const concurrent = this.#depth.count;
     const perNeighbour = Math.max(2, Math.min(4, Math.ceil(concurrent / Math.max(1, this.#neighbours.size))));
-    const exhausted = new Set<string>();
+    this.#round += 1;
     while (this.inFlight < concurrent) {
-      const next = this.#leastBusy(ready, perNeighbour, exhausted);
-      if (next === null) return;
-      const [hostId, state] = next;
+      const state = this.#leastBusy(ready, perNeighbour);
+      if (state === null) return;
+      const hostId = state.host.id;
       const picked = this.picker.pick(hostId, (piece) => this.#mayAsk(hostId, piece));
       if (picked === null) {
-        exhausted.add(hostId);
+        state.exhaustedIn = this.#round;
         state.emptyAt = this.#freed;
       } else this.#fetch(state, picked.number, picked.duplicate);
     }
@@ -220,14 +217,14 @@ export class HostPeers {
     });
   }
 
-  #leastBusy(ready: [string, NeighbourState][], max: number, exhausted: Set<string>): [string, NeighbourState] | null {
-    let best: [string, NeighbourState] | null = null;
+  #leastBusy(ready: readonly NeighbourState[], max: number): NeighbourState | null {
+    let best: NeighbourState | null = null;
     let ties = 0;
-    for (const entry of ready) {
-      if (entry[1].inFlight >= max || exhausted.has(entry[0])) continue;
-      if (best !== null && entry[1].inFlight > best[1].inFlight) continue;
-      ties = best !== null && entry[1].inFlight === best[1].inFlight ? ties + 1 : 1;
-      if (this.net.random() * ties < 1) best = entry;
+    for (const state of ready) {
+      if (state.inFlight >= max || state.exhaustedIn === this.#round) continue;
+      if (best !== null && state.inFlight > best.inFlight) continue;
+      ties = best !== null && state.inFlight === best.inFlight ? ties + 1 : 1;
+      if (this.net.random() * ties < 1) best = state;
     }
     return best;
   }
@@ -237,15 +234,7 @@ export class HostPeers {
     state.inFlight += 1;
     this.#locality.asked();
     this.net.count.duplicates += duplicate ? 1 : 0;
-    const transfer: Transfer = {
-      child: this.host,
-      parent: state.host,
-      number,
-      state,
-      startedAtMs: this.net.queue.nowMs,
-      isOver: false,
-      upload: null,
-    };
+    const transfer = new Transfer(this.net, this.host, state, number);
     const flights = this.#flights.get(number);
     if (flights === undefined) this.#flights.set(number, [transfer]);
     else flights.push(transfer);

@@ -74,6 +74,7 @@ export class HostSource {
   }
 
   pump(): void {
+    if (!this.#own.isAlone) return;
     const { queue } = this.net;
     for (;;) {
       const active = [...this.#reads].filter(({ leaseId }) => leaseId === null).length;

@@ -26,7 +26,10 @@ export class SharedLink {
   #passed = 0;
   #passedAtMs = 0;
   #wakesAtMs = Infinity;
-  #wake = 0;
+  /** One for all wake-ups: one that another has overtaken comes too late to do anything. */
+  readonly #onWake = () => {
+    if (this.queue.nowMs >= this.#wakesAtMs) this.#woken();
+  };
   /** Bytes sent since the start. */
   sentBytes = 0;
 
@@ -84,8 +87,7 @@ export class SharedLink {
     const atMs = this.queue.nowMs + Math.max(0, next.end - this.#passed) * this.#flows.length / this.rate;
     if (atMs >= this.#wakesAtMs) return;
     this.#wakesAtMs = atMs;
-    const wake = this.#wake += 1;
-    this.queue.at(atMs, () => wake === this.#wake && this.#woken());
+    this.queue.at(atMs, this.#onWake);
   }
 
   #woken(): void {

@@ -72,6 +72,7 @@ Deno.test("an uplink sends in few slots, the neediest of those who wait next, an
       hostId,
       need,
       length,
+      waitsSinceMs: 0,
       onSent: note(hostId),
       onRefused: note(`${hostId} refused`),
     });
@@ -97,12 +98,13 @@ Deno.test("a request that is cancelled is not sent, waiting or not", () => {
       hostId,
       need: 1,
       length: 100,
+      waitsSinceMs: 0,
       onSent: note(hostId),
       onRefused: note(`${hostId} refused`),
     }));
     for (const upload of uploads) uplink.request(upload);
-    queue.at(10, () => uplink.cancel("b", uploads[1]!.onSent));
-    queue.at(20, () => uplink.cancel("a", uploads[0]!.onSent));
+    queue.at(10, () => uplink.cancel(uploads[1]!));
+    queue.at(20, () => uplink.cancel(uploads[0]!));
   });
   assertEquals(log, [["c", 120]]);
 });

@@ -27,6 +27,7 @@ export class SchedulerSide {
   #isFlushing = false;
   #isTicking = false;
   #lastConnection = 0;
+  readonly #afterLatency: (work: () => void) => void;
 
   constructor(
     private readonly config: SimConfig,
@@ -34,6 +35,7 @@ export class SchedulerSide {
     private readonly hosts: readonly SimHost[],
   ) {
     this.scheduler = this.#create();
+    this.#afterLatency = queue.lane(config.schedulerLatencyMs);
   }
 
   /** Connects a host, as often as it takes; it joins at once. */
@@ -58,7 +60,7 @@ export class SchedulerSide {
 
   say(host: SimHost, message: HostMessage): void {
     const [epoch, connection] = [this.#epoch, this.#connections.get(host.id)];
-    this.queue.after(this.config.schedulerLatencyMs, () => {
+    this.#afterLatency(() => {
       if (epoch === this.#epoch && this.isUp && connection === this.#connections.get(host.id)) {
         this.#heard(host, message);
       }
@@ -69,7 +71,7 @@ export class SchedulerSide {
   gone(host: SimHost): void {
     this.#connections.delete(host.id);
     const epoch = this.#epoch;
-    this.queue.after(this.config.schedulerLatencyMs, () => {
+    this.#afterLatency(() => {
       if (epoch === this.#epoch && this.isUp && !this.#connections.has(host.id)) {
         this.#apply({ type: "gone", hostId: host.id });
       }
@@ -81,7 +83,7 @@ export class SchedulerSide {
     this.isUp = false;
     this.#epoch += 1;
     this.#isFlushing = this.#isTicking = false;
-    this.queue.after(this.config.schedulerLatencyMs, () => {
+    this.#afterLatency(() => {
       for (const host of this.hosts) {
         if (!host.isAlive) continue;
         host.lostScheduler();
@@ -120,7 +122,7 @@ export class SchedulerSide {
       const connections = effects.map((effect) =>
         effect.type === "send" ? this.#connections.get(effect.hostId) : undefined
       );
-      this.queue.after(this.config.schedulerLatencyMs, () => {
+      this.#afterLatency(() => {
         for (const [index, effect] of effects.entries()) {
           if (effect.type !== "send" || epoch !== this.#epoch) continue;
           const host = this.hosts[Number(effect.hostId.slice(1))];

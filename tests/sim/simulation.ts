@@ -169,7 +169,7 @@ export class Simulation {
       messagesMax: this.hosts.reduce((max, { messages }) => Math.max(max, messages), 0),
       haves: net.count.haves / config.hosts,
       cries: this.hosts.reduce((sum, { cries }) => sum + cries, 0),
-      longestIdleMs: wanted.reduce((max, { longestIdleMs }) => Math.max(max, longestIdleMs), 0),
+      longestIdleMs: wanted.reduce((max, { idleness }) => Math.max(max, idleness.longestMs), 0),
       incomplete: wanted.filter(({ isComplete }) => !isComplete).length,
       wrong: wanted.filter(({ wrongCount }) => wrongCount > 0).length,
       islands: this.#islands,

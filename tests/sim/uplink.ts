@@ -16,14 +16,12 @@ export interface Upload {
   readonly hostId: string;
   readonly need: number;
   readonly length: number;
+  /** Since when it waits for a slot; the uplink's own note. */
+  waitsSinceMs: number;
   /** The last byte has left; `startedAtMs` is when the first one did. */
-  readonly onSent: (startedAtMs: number) => void;
+  onSent(startedAtMs: number): void;
   /** All slots were taken for too long. */
-  readonly onRefused: () => void;
-}
-
-interface Waiting extends Upload {
-  readonly sinceMs: number;
+  onRefused(): void;
 }
 
 export class Uplink {
@@ -31,7 +29,7 @@ export class Uplink {
   readonly #active = new Map<Upload, Flow>();
   readonly #activeByHost = new Map<string, number>();
   readonly #count: SlotCount;
-  #waiting: Waiting[] = [];
+  #waiting: Upload[] = [];
   #isWatched = false;
 
   constructor(private readonly queue: EventQueue, config: { rate: number; slots: number }) {
@@ -42,19 +40,19 @@ export class Uplink {
   request(upload: Upload): void {
     if (this.#active.size < this.#count.count) return this.#start(upload);
     if (this.#waiting.length >= waitingMax(this.#count.count)) return upload.onRefused();
-    this.#waiting.push({ ...upload, sinceMs: this.queue.nowMs });
+    upload.waitsSinceMs = this.queue.nowMs;
+    this.#waiting.push(upload);
     this.#watch();
   }
 
   /** Nobody waits for it any more. */
-  cancel(hostId: string, onSent: Upload["onSent"]): void {
-    const at = this.#waiting.findIndex((upload) => upload.onSent === onSent);
+  cancel(upload: Upload): void {
+    const at = this.#waiting.indexOf(upload);
     if (at >= 0) this.#waiting.splice(at, 1);
-    for (const [upload, flow] of this.#active) {
-      if (upload.hostId !== hostId || upload.onSent !== onSent) continue;
-      this.link.stop(flow);
-      this.#release(upload);
-    }
+    const flow = this.#active.get(upload);
+    if (flow === undefined) return;
+    this.link.stop(flow);
+    this.#release(upload);
   }
 
   /** The host is gone: nothing more is sent, and nobody is told. */
@@ -93,12 +91,13 @@ export class Uplink {
     const oldest = this.#waiting[0];
     if (this.#isWatched || oldest === undefined) return;
     this.#isWatched = true;
-    this.queue.at(oldest.sinceMs + SLOT_WAIT_MS, () => {
+    this.queue.at(oldest.waitsSinceMs + SLOT_WAIT_MS, () => {
       this.#isWatched = false;
       const { nowMs } = this.queue;
-      const refused = this.#waiting.filter(({ sinceMs }) => sinceMs + SLOT_WAIT_MS <= nowMs);
-      this.#waiting = this.#waiting.filter(({ sinceMs }) => sinceMs + SLOT_WAIT_MS > nowMs);
-      for (const { onRefused } of refused) onRefused();
+      const isLate = ({ waitsSinceMs }: Upload) => waitsSinceMs + SLOT_WAIT_MS <= nowMs;
+      const refused = this.#waiting.filter(isLate);
+      this.#waiting = this.#waiting.filter((upload) => !isLate(upload));
+      for (const upload of refused) upload.onRefused();
       this.#watch();
     });
   }

@@ -203,3 +203,80 @@ Deno.test("isOfferedNear() counts neighbours that are near, until their offers a
   made.lost("far");
   assertEquals([0, 1, 2].map((number) => made.availability(number)), [0, 0, 0]);
 });
+
+Deno.test("what may be asked for is what a look at each piece finds, whatever happened before", () => {
+  const SIZE = 40;
+  const event = fc.record({
+    what: fc.constantFrom("offer", "have", "lost", "want", "held", "reading", "pending", "missing", "failed", "pick"),
+    host: fc.constantFrom("a", "b"),
+    number: fc.nat(SIZE - 1),
+  });
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 60 }), (events) => {
+      const made = new PiecePicker({ pieceCount: SIZE, random: seededRandom(1), endGameBudget: 0 });
+      const offers = new Map<string, Set<number>>();
+      const [wanted, held, kept] = [new Set<number>(), new Set<number>(), new Set<number>()];
+      const asked = new Map<number, Set<string>>();
+      const isFree = (number: number) =>
+        wanted.has(number) && !held.has(number) && !kept.has(number) && !asked.get(number)?.size;
+      const numbers = Array.from({ length: SIZE }, (_, number) => number);
+      for (const { what, host, number } of events) {
+        switch (what) {
+          case "offer": {
+            const bitmap = new Bitmap(SIZE);
+            for (let at = number; at < SIZE; at += 2) bitmap.add(at);
+            made.offer(host, bitmap);
+            offers.set(host, new Set(bitmap));
+            break;
+          }
+          case "have":
+            made.have(host, [number]);
+            offers.get(host)?.add(number);
+            break;
+          case "lost":
+            made.lost(host);
+            offers.delete(host);
+            break;
+          case "want":
+            made.want(number, Math.min(8, SIZE - number));
+            for (const one of numbers.slice(number, number + 8)) wanted.add(one);
+            break;
+          case "held":
+            made.held(number);
+            held.add(number);
+            asked.delete(number);
+            break;
+          case "reading":
+            made.reading(number);
+            kept.add(number);
+            break;
+          case "pending":
+            made.pending(number, host);
+            asked.get(number)?.delete(host);
+            kept.add(number);
+            break;
+          case "missing":
+            made.missing(number);
+            kept.delete(number);
+            break;
+          case "failed":
+            made.failed(number, host);
+            asked.get(number)?.delete(host);
+            break;
+          case "pick": {
+            const may = [...offers.get(host) ?? []].filter(isFree);
+            const picked = made.pick(host);
+            assertEquals(picked !== null, may.length > 0);
+            if (picked === null) break;
+            assert(may.includes(picked.number));
+            asked.set(picked.number, new Set([host]));
+          }
+        }
+        assertEquals(made.idlePieces(SIZE), numbers.filter(isFree));
+        assertEquals(made.hasWork, [...offers.values()].some((offered) => [...offered].some(isFree)));
+        assertEquals(made.isComplete, [...wanted].every((one) => held.has(one)));
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
