@@ -68,6 +68,8 @@ interface NeighbourState {
 
 interface Flight {
   readonly startedAtMs: number;
+  /** Whether its bytes go to disk as they come, and not into memory. */
+  readonly writes: boolean;
   readonly controller: AbortController;
   readonly done: Promise<void>;
 }
@@ -254,7 +256,7 @@ export class PeerWork {
       this.options.onSettled();
     });
     const flights = this.#flights.get(picked.number) ?? new Map<string, Flight>();
-    flights.set(hostId, { startedAtMs, controller, done });
+    flights.set(hostId, { startedAtMs, writes: !picked.duplicate, controller, done });
     this.#flights.set(picked.number, flights);
   }
 
@@ -317,7 +319,8 @@ export class PeerWork {
     const others = [...this.#flights.get(number) ?? []].filter(([id]) => id !== hostId).map(([, flight]) => flight);
     for (const other of others) other.controller.abort(new DOMException("Another neighbour was faster", "AbortError"));
     if (memory !== null) {
-      await Promise.all(others.map((other) => other.done));
+      // Not for one in memory: when the first has failed, two of these would wait for each other for ever.
+      await Promise.all(others.filter(({ writes }) => writes).map(({ done }) => done));
       if (picker.isHeld(number)) return this.options.onWasted(length);
       await ledger.store.write(memory, offset);
     }

@@ -17,6 +17,8 @@ export interface FakeNeighbour {
   /** Bytes of a piece; default: the true content's. */
   readonly send?: (request: PieceRequest) => Uint8Array;
   readonly fail?: LacewingError;
+  /** Comes before the first byte; a rejection is the answer. */
+  readonly before?: (request: PieceRequest) => Promise<void>;
   /** Sends nothing until the request is aborted. */
   readonly hang?: boolean;
 }
@@ -38,6 +40,7 @@ export class FakeNeighbourhood implements PieceClient, Exchange {
     const neighbour = this.neighbours.get(request.address);
     if (neighbour === undefined) throw new LacewingError("peer_failed", "gone");
     if (neighbour.fail !== undefined) throw neighbour.fail;
+    await neighbour.before?.(request);
     if (neighbour.hang) {
       await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
       signal.throwIfAborted();

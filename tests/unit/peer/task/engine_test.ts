@@ -4,6 +4,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { systemClock } from "../../../../peer/core/clock.ts";
 import { LacewingError } from "../../../../peer/core/errors.ts";
 import { metaOf } from "../../../../peer/task/generation.ts";
+import type { PieceRequest } from "../../../../peer/transfer/piece_transfer.ts";
 import { contentBytes } from "../../../testutil/content.ts";
 import { type FakeNeighbour, FakeSwarm } from "../../../testutil/fake_neighbour.ts";
 import { bench, digests, metaFor, neighbour, PIECE, stored, URL_TEXT } from "./engine_bench.ts";
@@ -50,6 +51,25 @@ Deno.test("pieces whose digest comes later are checked then", async () => {
   assertEquals(run.progress().done, 0);
   swarm.listener!.onDigests(metaFor(size).generation, digests(made.source.bytes));
   assertEquals((await run.finished).stats.from_peers, size);
+});
+
+Deno.test("two second requests for a piece that end in the same moment do not wait for each other", async () => {
+  const swarm = new FakeSwarm((listener) => {
+    listener.onTask(metaFor(PIECE), ["a", "b", "c"].map(neighbour));
+    listener.onDigests(metaFor(PIECE).generation, digests(contentBytes(1, 0, PIECE)));
+  });
+  const { promise: bothAreAsked, resolve } = Promise.withResolvers<void>();
+  const before = async (request: PieceRequest) => {
+    const { requests } = made.around;
+    if (request === requests[0]) throw new LacewingError("unavailable", "no slot");
+    if (requests.length === 3) resolve();
+    await bothAreAsked;
+  };
+  const has = { pieces: [0], before };
+  await using made = bench(PIECE, { swarm, neighbours: { a: has, b: has, c: has } });
+  await using run = made.start({ disableBackSource: true });
+  assertEquals((await run.finished).stats.from_peers, PIECE);
+  assertEquals(await stored(made.store), made.source.bytes);
 });
 
 Deno.test("a lease is read from the origin and reported piece by piece", async () => {
