@@ -31,14 +31,14 @@ const IDLE_S = 3;
 
 /** `healed`: the registry itself was not asked by the runtime. `other`: it was, and that helped. */
 type Outcome = "healed" | "other" | "fails";
-type ClientName = "ctr" | "skopeo" | "podman" | "docker";
+type ClientName = "ctr" | "cri" | "skopeo" | "podman" | "docker";
 
 interface Row {
   readonly name: string;
   readonly registry?: string;
   readonly rule: FaultRule | null;
-  /** Of ctr, of skopeo and podman, of docker: that one has no other registry to go to. */
-  readonly want: readonly [ctr: Outcome, containers: Outcome, docker: Outcome | null];
+  /** Of containerd, of skopeo and podman, of docker: that one has no other registry to go to. */
+  readonly want: readonly [containerd: Outcome, containers: Outcome, docker: Outcome | null];
 }
 
 const healed: Row["want"] = ["healed", "healed", "healed"];
@@ -181,7 +181,7 @@ async function run(
     pull: (repository: string, row: Row) => Promise<Pulled>;
   },
 ): Promise<void> {
-  const column = { ctr: 0, skopeo: 1, podman: 1, docker: 2 }[client];
+  const column = { ctr: 0, cri: 0, skopeo: 1, podman: 1, docker: 2 }[client];
   const found: Record<string, string> = {};
   const wanted: Record<string, string> = {};
   const left = [...rows.entries()].filter(([, { want }]) => want[column] !== null);
@@ -222,24 +222,37 @@ async function keepsNothingWrong(daemon: DaemonProcess, { repository, row }: { r
 const hasRegistry = hasTools(["docker-registry", "skopeo"]);
 const hasContainerd = hasTools(["containerd", "ctr"]) && Deno.uid() === 0;
 
-Deno.test({
-  name: "containerd pulls through whatever goes wrong at the registry",
-  ignore: !hasRegistry || !hasContainerd,
-  async fn() {
-    await using made = await stage();
-    await run(made, {
-      client: "ctr",
-      rows: ROWS,
-      pull: async (repository, { registry = NAME }) => {
-        const hosts = { registry, server: made.good.url, mirror: `http://${made.daemon.proxy}` };
-        await using node = await Containerd.start(hosts);
-        const pulled = await node.fetch(`${registry}/${repository}:v1`);
-        if (pulled.code === 0) assertEquals(await node.content(), CONTENT);
-        return pulled;
-      },
-    });
-  },
-});
+async function byCri(node: Containerd, reference: string): Promise<Pulled> {
+  await using cri = node.cri();
+  const { code, message } = await cri.pullImage(reference);
+  return { code, stderr: message };
+}
+
+for (
+  const [client, pull] of [
+    ["ctr", (node: Containerd, reference: string): Promise<Pulled> => node.fetch(reference)],
+    ["cri", byCri],
+  ] as const
+) {
+  Deno.test({
+    name: `containerd pulls by ${client} through whatever goes wrong at the registry`,
+    ignore: !hasRegistry || !hasContainerd,
+    async fn() {
+      await using made = await stage();
+      await run(made, {
+        client,
+        rows: ROWS,
+        pull: async (repository, { registry = NAME }) => {
+          const hosts = { registry, server: made.good.url, mirror: `http://${made.daemon.proxy}` };
+          await using node = await Containerd.start(hosts);
+          const pulled = await pull(node, `${registry}/${repository}:v1`);
+          if (pulled.code === 0) assertEquals(await node.content(), CONTENT);
+          return pulled;
+        },
+      });
+    },
+  });
+}
 
 function podman(folder: string, reference: string, way: Way): Promise<Pulled> {
   return podmanPull(`${way.registry}/${reference}`, { folder, registries: registriesConf(way), credentials: {} });
