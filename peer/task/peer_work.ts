@@ -3,8 +3,9 @@
  * under way, spreads them over the neighbours that have something, checks each
  * piece against its digest and drops a neighbour that sends a wrong one.
  *
- * Keeps: only one request writes a piece to disk; a second one (end game)
- * gathers it in memory and writes only after the first has ended.
+ * Keeps: only one request writes a piece to disk as it comes; a second one
+ * (end game) gathers it in memory and writes what was checked, after the first
+ * has ended.
  */
 import { startDigest } from "../core/digest.ts";
 import { LacewingError } from "../core/errors.ts";
