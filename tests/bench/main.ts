@@ -144,7 +144,7 @@ class Bench {
     const problem = registryBenchProblem();
     if (problem !== null) return say(`Registry: skipped, ${problem}\n`);
     const { imageSize, rounds, daemon } = this.settings;
-    const result = await runRegistryBench({ size: imageSize, rounds, daemon });
+    const result = await runRegistryBench({ size: imageSize, rounds, folder: this.folder, daemon });
     this.others.registry = result;
     say(registryLines(result));
   }

@@ -11,7 +11,7 @@ export const USAGE = `Usage: deno task bench [swarm|pair|transfer|client|registr
   pair        one host to one host without limits (scenario i)
   transfer    ways of sending, receiving and digesting pieces in one process each, beside nginx and curl
   client      the client beside curl, wget and aria2c: whole processes from nginx on loopback
-  registry    containerd from a registry, straight and through a daemon, cold and warm; an image of 200MiB unless
+  registry    containerd from a registry, straight and through a daemon, cold and warm; an image of 385MB unless
               --size is given
   nodes       1, 2, 4 and 8 containerds behind links of 100 Mbit/s (--speed) pull one image of 40MiB (--size) at once,
               straight from the registry and through their daemons
@@ -104,7 +104,7 @@ export function readSettings(args: readonly string[]): BenchSettings | null {
     pairSizes,
     transferSize: parseByteSize(text("size", small ? "64MiB" : "512MiB").split(",")[0]!),
     clientSizes,
-    imageSize: parseByteSize(text("size", small ? "24MiB" : "200MiB").split(",")[0]!),
+    imageSize: parseByteSize(text("size", small ? "24MiB" : "385MB").split(",")[0]!),
     nodesSize: parseByteSize(text("size", small ? "8MiB" : "40MiB").split(",")[0]!),
     nodeCounts: small ? [2] : [1, 2, 4, 8],
     speed: factor(text("speed", "1")),

@@ -192,6 +192,20 @@ export class TestRegistry implements AsyncDisposable {
     }
   }
 
+  /** Gives an image that it has another name; no blob is sent again. Open registries without TLS only. */
+  async alias(from: string, to: string): Promise<void> {
+    const [source, target] = [from, to].map((reference) => `docker://${this.host}/${reference}`);
+    const args = [
+      "copy",
+      "--all",
+      "--quiet",
+      "--preserve-digests",
+      "--src-tls-verify=false",
+      "--dest-tls-verify=false",
+    ];
+    await this.#skopeo([...args, source!, target!]);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
     await this.parts.tokens?.[Symbol.asyncDispose]();
