@@ -6,7 +6,7 @@
  */
 import type { Random } from "../../peer/core/clock.ts";
 import type { LinkChanges } from "./link_changes.ts";
-import type { Place } from "./scheduling.ts";
+import type { Place } from "./links.ts";
 import { SortedIds } from "./sorted_ids.ts";
 
 /** Idle holders that a joiner is given, and that a member keeps of neighbours that left. */

@@ -44,6 +44,8 @@ export interface SwarmView {
   readonly members: Roster;
   /** Hosts that hold the whole task and take no part. */
   readonly idleHolderCount: () => number;
+  /** Whether other idcs see at once what the member reads. */
+  readonly isEntry: (hostId: string) => boolean;
 }
 
 export class LeaseDesk {
@@ -266,7 +268,9 @@ export class LeaseDesk {
     );
     const seeds = able.filter(({ type }) => type === "seed");
     if (seeds.length > 0) return seeds;
-    return this.#awaitsSeed(nowMs) ? [] : able;
+    if (this.#awaitsSeed(nowMs)) return [];
+    const entries = able.filter(({ hostId }) => this.swarm.isEntry(hostId));
+    return entries.length > 0 ? entries : able;
   }
 
   #awaitsSeed(nowMs: number): boolean {

@@ -9,11 +9,14 @@ export interface LinkChange {
   /** Ascending. */
   readonly add: readonly string[];
   readonly remove: readonly string[];
+  /** Whether it is to hear anew who brings pieces over to its idc. */
+  readonly carriers?: true;
 }
 
 export class LinkChanges {
   /** Host → neighbour → whether it was gained (else lost). */
   readonly #changes = new Map<string, Map<string, boolean>>();
+  readonly #carriers = new Set<string>();
 
   /** From now on `hostId` knows `neighbourId` (or does so no longer). */
   note(hostId: string, neighbourId: string, gained: boolean): void {
@@ -24,21 +27,29 @@ export class LinkChanges {
     else if (before !== gained) changes.delete(neighbourId);
   }
 
+  /** From now on others bring pieces over to the host's idc. */
+  noteCarriers(hostId: string): void {
+    this.#carriers.add(hostId);
+  }
+
   /** What concerns this host need not be told: it is gone, or hears all of its neighbours anyway. */
   forget(hostId: string): void {
     this.#changes.delete(hostId);
+    this.#carriers.delete(hostId);
   }
 
   /** All changes since the last call, by host in ascending order. */
   take(): LinkChange[] {
     const result: LinkChange[] = [];
-    for (const hostId of [...this.#changes.keys()].sort()) {
+    for (const hostId of [...new Set([...this.#changes.keys(), ...this.#carriers])].sort()) {
       const changes = [...this.#changes.get(hostId) ?? []].sort(([a], [b]) => a < b ? -1 : 1);
-      if (changes.length === 0) continue;
+      const carriers = this.#carriers.has(hostId);
+      if (changes.length === 0 && !carriers) continue;
       const ids = (gained: boolean) => changes.filter((change) => change[1] === gained).map(([id]) => id);
-      result.push({ hostId, add: ids(true), remove: ids(false) });
+      result.push({ hostId, add: ids(true), remove: ids(false), ...(carriers ? { carriers } : {}) });
     }
     this.#changes.clear();
+    this.#carriers.clear();
     return result;
   }
 }

@@ -69,6 +69,26 @@ export interface Member {
   toldFailed: boolean;
 }
 
+/** A host that joins; what it said then is not in it yet. @param joinNumber higher than those before */
+export function createMember({ id, type }: HostFacts, joinNumber: number, nowMs: number): Member {
+  return {
+    hostId: id,
+    type,
+    joinNumber,
+    joinedAtMs: nowMs,
+    canSource: false,
+    anonymous: false,
+    partial: false,
+    refused: null,
+    failures: 0,
+    notBeforeMs: 0,
+    lapses: 0,
+    leasedBytes: 0,
+    leaseCount: 0,
+    toldFailed: false,
+  };
+}
+
 /** What a task's swarm needs of its scheduler. */
 export interface SwarmPorts {
   readonly config: SchedulerConfig;

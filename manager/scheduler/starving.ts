@@ -57,6 +57,8 @@ interface Cry {
   readonly sinceMs: number;
   heardMs: number;
   isIntroduced: boolean;
+  /** Whether hosts of other idcs have been made known too: the last resort, because each brings its piece over again. */
+  isFar: boolean;
 }
 
 export class Starving {
@@ -75,8 +77,10 @@ export class Starving {
     const before = this.#cries.get(hostId);
     // Who no longer starves for one of them has got it: it is served, if slowly.
     const isSame = before?.pieces.every((number) => wanted.includes(number)) ?? false;
-    const { sinceMs, isIntroduced } = before !== undefined && isSame ? before : { sinceMs: nowMs, isIntroduced: false };
-    this.#cries.set(hostId, { pieces: wanted, sinceMs, heardMs: nowMs, isIntroduced });
+    const { sinceMs, isIntroduced, isFar } = before !== undefined && isSame
+      ? before
+      : { sinceMs: nowMs, isIntroduced: false, isFar: false };
+    this.#cries.set(hostId, { pieces: wanted, sinceMs, heardMs: nowMs, isIntroduced, isFar });
   }
 
   /** The member is served, complete or gone. */
@@ -110,7 +114,13 @@ export class Starving {
     if (this.#isSpreading(member, cry, nowMs)) return nowMs - cry.heardMs < SILENCE_MS;
     while (cry.pieces.length > 0) {
       const reader = desk.readerFor(member, nowMs);
-      if (reader === undefined) return this.#mayHope(member, cry, nowMs);
+      if (reader === undefined) {
+        if (!cry.isFar && desk.hopelessness() !== null) {
+          cry.isFar = true;
+          this.#introduce(member, cry, { anywhere: true });
+        }
+        return this.#mayHope(member, cry, nowMs);
+      }
       const run = this.#nextRun(member, cry, nowMs);
       if (run === undefined) return true;
       desk.grantExtra(reader, run, nowMs);
@@ -129,15 +139,17 @@ export class Starving {
   }
 
   /** Makes known a holder, or the hosts that reported the pieces. @returns whether the member has somebody new to ask */
-  #introduce(member: Member, cry: Cry): boolean {
+  #introduce(member: Member, cry: Cry, { anywhere = false } = {}): boolean {
     const { graph, idle, ports } = this.deps;
     const facts = ports.host(member.hostId)?.facts;
-    const isBanned = (hostId: string) => graph.isBanned(hostId, member.hostId);
-    const isOffered = facts !== undefined && idle.offer(member.hostId, facts, isBanned) > 0;
+    const isAnywhere = anywhere || graph.mayCross(member.hostId);
+    const isUseless = (hostId: string) =>
+      graph.isBanned(hostId, member.hostId) || !(isAnywhere || ports.host(hostId)?.facts.idc === facts?.idc);
+    const isOffered = facts !== undefined && idle.offer(member.hostId, facts, isUseless) > 0;
     let introduced = 0;
     for (const reporterId of shuffled(this.#reporters(member, cry), ports.random)) {
       if (introduced === INTRODUCED_MAX) break;
-      if (graph.connect(member.hostId, reporterId)) introduced += 1;
+      if (graph.connect(member.hostId, reporterId, { anywhere })) introduced += 1;
     }
     return isOffered || introduced > 0;
   }

@@ -6,12 +6,13 @@
  * Keeps: pieces of two generations never mix; every member knows the digests
  * that are known; nobody keeps a neighbour that has left or lost the task.
  */
-import type { HeldTask, TaskMeta, WireError } from "../../peer/core/wire/scheduler.ts";
+import type { HeldTask, HostFacts, TaskMeta, WireError } from "../../peer/core/wire/scheduler.ts";
+import { fitnessOf } from "./border.ts";
 import { askForDigests, type ExchangeDeps, sendAllDigests, sendFreshDigests } from "./digest_exchange.ts";
 import { IdleHolders } from "./holders.ts";
 import { LeaseDesk } from "./lease_desk.ts";
 import { LinkChanges } from "./link_changes.ts";
-import { type Host, type Member, type MessageOf, type SwarmPorts, toNeighbour } from "./resource.ts";
+import { createMember, type Host, type Member, type MessageOf, type SwarmPorts, toNeighbour } from "./resource.ts";
 import { Roster } from "./roster.ts";
 import { NeighbourGraph } from "./scheduling.ts";
 import { rendezvous } from "./seed_peers.ts";
@@ -44,7 +45,8 @@ export class Swarm {
     const { config, random } = ports;
     this.#graph = new NeighbourGraph(config.neighbours, random, this.#changes);
     this.#idle = new IdleHolders(random, this.#changes);
-    const view = { task, members: this.#members, idleHolderCount: () => this.#idle.size };
+    const isEntry = (hostId: string) => this.#graph.isEntry(hostId);
+    const view = { task, members: this.#members, idleHolderCount: () => this.#idle.size, isEntry };
     this.#desk = new LeaseDesk(view, ports);
     this.#starving = new Starving({ ...view, graph: this.#graph, idle: this.#idle, desk: this.#desk, ports });
     const isReachable = (hostId: string) => this.#idle.has(hostId) || this.#members.has(hostId);
@@ -92,8 +94,9 @@ export class Swarm {
       joinedAtMs: nowMs,
     });
     this.#desk.forgiveAll();
-    if (isNew) this.#graph.add(hostId, host.facts);
-    this.#idle.offer(hostId, host.facts, (id) => this.#graph.isBanned(id, hostId));
+    const fitness = fitnessOf(host.facts, member);
+    isNew ? this.#graph.add(hostId, host.facts, fitness) : this.#graph.setFitness(hostId, fitness);
+    this.#offerHolders(hostId, host.facts);
     this.#answerJoin(member, nowMs);
     this.#orderSeed(member, nowMs);
     this.#settle(nowMs);
@@ -231,22 +234,7 @@ export class Swarm {
     const hostId = host.facts.id;
     const known = this.#members.get(hostId);
     if (known !== undefined) return known;
-    const member: Member = {
-      hostId,
-      type: host.facts.type,
-      joinNumber: this.ports.nextJoinNumber(),
-      joinedAtMs: nowMs,
-      canSource: false,
-      anonymous: false,
-      partial: false,
-      refused: null,
-      failures: 0,
-      notBeforeMs: 0,
-      lapses: 0,
-      leasedBytes: 0,
-      leaseCount: 0,
-      toldFailed: false,
-    };
+    const member = createMember(host.facts, this.ports.nextJoinNumber(), nowMs);
     this.#members.set(hostId, member);
     return member;
   }
@@ -278,12 +266,13 @@ export class Swarm {
     const isOld = task.confirmedAtMs === null || nowMs - task.confirmedAtMs > CONFIRMED_MS;
     const confirm = canSource && task.meta !== null && isOld;
     this.#changes.forget(hostId);
-    const neighbours = this.neighboursOf(hostId).flatMap((id) => this.#neighbour(id));
+    const carriers = this.#graph.carriersOf(hostId);
     this.ports.send(hostId, {
       type: "task",
       task_id: task.id,
       meta: task.meta,
-      neighbours,
+      neighbours: this.neighboursOf(hostId).flatMap((id) => this.#neighbour(id)),
+      ...(carriers === null ? {} : { carriers: [...carriers] }),
       ...(confirm ? { confirm } : {}),
     });
     sendAllDigests(hostId, this.#exchange);
@@ -355,15 +344,17 @@ export class Swarm {
   }
 
   #sendLinks(): void {
-    for (const { hostId, add, remove } of this.#changes.take()) {
-      if (!this.#members.has(hostId)) continue;
-      const message = {
+    for (const { hostId, add, remove, carriers } of this.#changes.take()) {
+      const facts = this.ports.host(hostId)?.facts;
+      if (!this.#members.has(hostId) || facts === undefined) continue;
+      this.ports.send(hostId, {
         type: "neighbours",
         task_id: this.task.id,
         add: add.flatMap((id) => this.#neighbour(id)),
-        remove,
-      };
-      this.ports.send(hostId, { ...message, type: "neighbours", remove: [...remove] });
+        remove: [...remove],
+        ...(carriers ? { carriers: this.#graph.carriersOf(hostId)?.slice() ?? null } : {}),
+      });
+      if (carriers) this.#offerHolders(hostId, facts);
     }
   }
 
@@ -381,8 +372,15 @@ export class Swarm {
     for (const { hostId: memberId } of this.#members.ordered) {
       const facts = this.ports.host(memberId)?.facts;
       if (facts === undefined || this.task.isComplete(memberId) || this.#graph.isBanned(memberId, hostId)) continue;
-      this.#idle.offer(memberId, facts, (id) => this.#graph.isBanned(id, memberId));
+      this.#offerHolders(memberId, facts);
     }
+  }
+
+  /** Gives a member idle holders; those of other idcs only if it brings pieces over. */
+  #offerHolders(memberId: string, facts: HostFacts): void {
+    const mayCross = this.#graph.mayCross(memberId);
+    const isNear = (id: string) => this.ports.host(id)?.facts.idc === facts.idc;
+    this.#idle.offer(memberId, facts, (id) => this.#graph.isBanned(id, memberId) || !(mayCross || isNear(id)));
   }
 
   #idleIds(): string[] {

@@ -249,10 +249,12 @@ export class SchedulerConnection implements AsyncDisposable {
     switch (message.type) {
       case "task":
         clearTimeout(member.replyTimer);
+        listener.onCarriers(message.carriers ?? null);
         return listener.onTask(message.meta, message.neighbours, { confirm: message.confirm ?? false });
       case "meta":
         return listener.onMeta(message.meta);
       case "neighbours":
+        if (message.carriers !== undefined) listener.onCarriers(message.carriers);
         return listener.onNeighbours(message.add, message.remove);
       case "digests":
         return listener.onDigests(message.generation, message.pieces);

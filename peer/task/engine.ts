@@ -15,6 +15,7 @@ import { changedTooOften, contradicted, isChanged, noHolder } from "./engine_err
 import { joinStateOf, type SessionContext, startSession } from "./engine_session.ts";
 import { isStillAtOrigin, needsNoCheck } from "./freshness.ts";
 import type { PieceOrigin } from "./ledger.ts";
+import { Neighbourhood } from "./neighbourhood.ts";
 import { probe, takeProbe } from "./probe.ts";
 import { Requests } from "./requests.ts";
 import { Run } from "./run.ts";
@@ -34,7 +35,7 @@ export class Engine implements SwarmListener {
   readonly #requests = new Requests();
   readonly #rate: TaskRate;
   readonly #stop = new AbortController();
-  readonly #neighbours = new Map<string, Neighbour>();
+  readonly #around = new Neighbourhood();
   readonly #verifications: Verifications;
   readonly #context: SessionContext;
   readonly #disk: TaskDisk;
@@ -92,7 +93,7 @@ export class Engine implements SwarmListener {
       onDisposed: (ended) => this.#remove(ended),
       verify: (session, what, runSignal) => this.#verifications.verify(session, what, runSignal),
       isCurrent: (session) => session === this.#session ? this.#confirmed : Promise.resolve(false),
-      hostName: (hostId) => this.#neighbours.get(hostId)?.address ?? hostId,
+      hostName: (hostId) => this.#around.nameOf(hostId),
     }, signal);
     this.#requests.add(run);
     run.finished.catch(() => this.#remove(run));
@@ -120,16 +121,12 @@ export class Engine implements SwarmListener {
     this.#enqueue(async () => {
       this.#managed = true;
       this.#down = false;
-      const present = new Set(neighbours.map(({ host_id }) => host_id));
-      const gone = [...this.#neighbours.keys()].filter((id) => !present.has(id));
-      this.#changeNeighbours(neighbours, gone);
+      this.#changeNeighbours(neighbours, this.#around.allBut(neighbours));
       if (meta !== null && meta.generation === this.#stale) return this.#membership?.checked(meta.generation, true);
       if (meta !== null) await this.#useMeta(meta);
       this.#session?.setManaged(true);
       if (confirm && this.#session !== null) this.#confirmed = this.#confirm(this.#session);
-      if (this.#isStuck) {
-        this.#fail(noHolder(this.spec.url, "no host of the cluster has it"));
-      }
+      if (this.#isStuck) this.#fail(noHolder(this.spec.url, "no host of the cluster has it"));
       if (this.#session?.isComplete) this.#membership?.complete(this.#session.meta.generation);
     });
   }
@@ -143,6 +140,10 @@ export class Engine implements SwarmListener {
 
   onNeighbours(add: readonly Neighbour[], remove: readonly string[]): void {
     this.#enqueue(() => this.#changeNeighbours(add, remove));
+  }
+
+  onCarriers(hostIds: readonly string[] | null): void {
+    this.#enqueue(() => this.#around.setCarriers(hostIds, this.#session));
   }
 
   onDigests(generation: string, pieces: readonly PieceDigest[]): void {
@@ -183,7 +184,7 @@ export class Engine implements SwarmListener {
       this.#session?.setManaged(false);
       if (this.#session?.isComplete || this.#failure !== undefined || this.#requests.size === 0) return;
       if (!this.#requests.canSource || !this.config.autoBackSource) {
-        if (this.#neighbours.size > 0 && this.#session !== null) return;
+        if (this.#around.size > 0 && this.#session !== null) return;
         return this.#fail(noHolder(this.spec.url, "no scheduler answers and no neighbour is known"));
       }
       if (this.#session === null) void this.#probe(OWN_LEASE);
@@ -245,7 +246,7 @@ export class Engine implements SwarmListener {
     this.deps.events.opened(this.spec.task_id, session.meta.generation);
     this.deps.onStored(this.spec.task_id);
     for (const run of this.#requests) run.attach(session);
-    session.neighbours([...this.#neighbours.values()], []);
+    this.#around.introduce(session);
     if (session.isComplete) await this.#completed(session);
   }
 
@@ -332,9 +333,7 @@ export class Engine implements SwarmListener {
   }
 
   #changeNeighbours(add: readonly Neighbour[], remove: readonly string[]): void {
-    for (const hostId of remove) this.#neighbours.delete(hostId);
-    for (const neighbour of add) this.#neighbours.set(neighbour.host_id, neighbour);
-    this.#session?.neighbours(add, remove);
+    this.#around.change(add, remove, this.#session);
     if (this.#isStuck && remove.length > 0) {
       this.#fail(noHolder(this.spec.url, "the last host that has it is gone"));
     }
@@ -343,7 +342,7 @@ export class Engine implements SwarmListener {
   /** Whether somebody waits, nobody around has the content, and the origin must not be read. */
   get #isStuck(): boolean {
     if (!this.#managed || this.#requests.size === 0 || this.#requests.canSource) return false;
-    return this.#neighbours.size === 0 && this.#session?.isComplete !== true;
+    return this.#around.size === 0 && this.#session?.isComplete !== true;
   }
 
   #remove(run: Run): void {

@@ -16,7 +16,7 @@ import type { Limiter } from "../core/rate_limit.ts";
 import type { Neighbour } from "../core/wire/scheduler.ts";
 import type { Exchange, PieceClient } from "../transfer/piece_transfer.ts";
 import type { Ledger } from "./ledger.ts";
-import { Locality } from "./locality.ts";
+import { CROSSINGS_MAX, Locality } from "./locality.ts";
 import type { PiecePicker } from "./piece_picker.ts";
 import { RequestDepth } from "./request_depth.ts";
 import { piecesAtOnce } from "./task_rate.ts";
@@ -79,6 +79,8 @@ export class PeerWork {
   readonly #neighbours = new Map<string, NeighbourState>();
   readonly #flights = new Map<number, Map<string, Flight>>();
   #inFlight = 0;
+  /** Of these, requests that bring a piece over for the idc. */
+  #crossing = 0;
   #pumpQueued = false;
   #wakeTimer: ReturnType<typeof setTimeout> | undefined;
   #stopped = false;
@@ -100,6 +102,12 @@ export class PeerWork {
   /** Whether only pieces whose digest is known are of use: no scheduler will tell the others. */
   setKnownOnly(knownOnly: boolean): void {
     this.#knownOnly = knownOnly;
+    this.pump();
+  }
+
+  /** @param hostIds who of this idc brings pieces over; null where all do */
+  setCarriers(hostIds: readonly string[] | null): void {
+    this.#locality.setCarriers(hostIds);
     this.pump();
   }
 
@@ -202,8 +210,13 @@ export class PeerWork {
     const concurrent = Math.min(this.#depth.count, piecesAtOnce(this.deps.limiters, ledger.meta.piece_length));
     const perNeighbour = Math.max(2, Math.min(4, Math.ceil(concurrent / Math.max(1, ready.length))));
     const exhausted = new Set<string>();
-    while (this.#inFlight < concurrent) {
-      const next = this.#leastBusy(ready, perNeighbour, exhausted);
+    const isFull = (hostId: string) =>
+      this.#locality.crosses(hostId)
+        ? this.#crossing >= Math.min(CROSSINGS_MAX, concurrent)
+        : this.#inFlight - this.#crossing >= concurrent;
+    while (this.#inFlight < concurrent || this.#locality.isBetween) {
+      const open = this.#locality.isBetween ? ready.filter(([hostId]) => !isFull(hostId)) : ready;
+      const next = this.#leastBusy(open, perNeighbour, exhausted);
       if (next === null) break;
       const [hostId, state] = next;
       const picked = this.options.picker.pick(
@@ -240,14 +253,17 @@ export class PeerWork {
   #fetch(hostId: string, state: NeighbourState, picked: { number: number; duplicate: boolean }): void {
     const controller = new AbortController();
     const startedAtMs = this.deps.clock.nowMs();
+    const crossing = this.#locality.crosses(hostId) ? 1 : 0;
+    this.#crossing += crossing;
     this.#inFlight += 1;
     state.inFlight += 1;
     this.#locality.asked();
-    const done = this.#transfer(hostId, state, picked, controller).then(
+    const done = this.#transfer(hostId, state, { ...picked, crosses: crossing > 0 }, controller).then(
       () => this.#succeeded(hostId, state, startedAtMs),
       (error) => this.#failed(hostId, state, picked.number, error),
     ).finally(() => {
       this.#inFlight -= 1;
+      this.#crossing -= crossing;
       state.inFlight -= 1;
       this.options.picker.failed(picked.number, hostId);
       const flights = this.#flights.get(picked.number);
@@ -264,7 +280,7 @@ export class PeerWork {
   async #transfer(
     hostId: string,
     state: NeighbourState,
-    { number, duplicate }: { number: number; duplicate: boolean },
+    { number, duplicate, crosses }: { number: number; duplicate: boolean; crosses: boolean },
     controller: AbortController,
   ) {
     const { ledger, picker, taskId } = this.options;
@@ -286,6 +302,7 @@ export class PeerWork {
           number,
           length,
           missing: picker.pieceCount - picker.heldCount,
+          crosses,
         },
         async (bytes) => {
           for (const limiter of this.deps.limiters) await limiter.take(bytes.length, signal);

@@ -223,7 +223,7 @@ export class PiecePicker {
     const again = this.#best(own, this.#wanted, (piece) => {
       const hosts = this.#inFlight.get(piece);
       return hosts !== undefined && hosts.size < END_GAME_REQUESTS && !hosts.has(hostId) &&
-        this.#state[piece] === MISSING;
+        this.#state[piece] === MISSING && acceptable(piece);
     });
     if (again === null) return null;
     this.#endGameBudget -= 1;

@@ -140,6 +140,11 @@ export class Session {
     this.#peers.update(add, remove);
   }
 
+  /** @param hostIds who of this idc brings pieces over; null where all do */
+  setCarriers(hostIds: readonly string[] | null): void {
+    this.#peers.setCarriers(hostIds);
+  }
+
   /** @returns pieces on disk here that contradict the scheduler's list */
   learn(pieces: readonly PieceDigest[]): number[] {
     const conflicts = this.#ledger.learn(pieces);

@@ -33,6 +33,8 @@ export interface SwarmListener {
   onTask(meta: TaskMeta | null, neighbours: readonly Neighbour[], options?: { confirm: boolean }): void;
   onMeta(meta: TaskMeta): void;
   onNeighbours(add: readonly Neighbour[], remove: readonly string[]): void;
+  /** Hosts of this one's idc that bring pieces over from others; null where all of it do. Comes before the neighbours. */
+  onCarriers(hostIds: readonly string[] | null): void;
   onDigests(generation: string, pieces: readonly PieceDigest[]): void;
   onLease(lease: Lease): void;
   onRevoke(leaseId: number): void;

@@ -11,7 +11,7 @@
 import type { Clock } from "../core/clock.ts";
 import { LacewingError } from "../core/errors.ts";
 import { LineReader, writeAll } from "../core/wire/json_lines.ts";
-import { ACK_HEADER, HOST_HEADER, NEED_HEADER, piecePath, TRACE_HEADER } from "../core/wire/piece.ts";
+import { ACK_HEADER, CROSSING_HEADER, HOST_HEADER, NEED_HEADER, piecePath, TRACE_HEADER } from "../core/wire/piece.ts";
 import { closeQuietly, messageOf } from "./connection.ts";
 import { contentLengthOf, formatHead, HEAD_LENGTH_MAX, readResponseHead, type ResponseHead } from "./http_head.ts";
 import type { PieceRequest, PieceSink } from "./piece_transfer.ts";
@@ -97,12 +97,13 @@ export class PieceConnection implements Disposable {
     }
   }
 
-  async #ask({ taskId, generation, number, missing, traceparent }: PieceRequest): Promise<void> {
+  async #ask({ taskId, generation, number, missing, crosses, traceparent }: PieceRequest): Promise<void> {
     const head = formatHead(`GET ${piecePath(taskId, generation, number)} HTTP/1.1`, {
       host: this.address,
       [HOST_HEADER]: this.deps.hostId,
       [NEED_HEADER]: missing,
       [ACK_HEADER]: 1,
+      ...(crosses ? { [CROSSING_HEADER]: 1 } : {}),
       ...(traceparent === undefined ? {} : { [TRACE_HEADER]: traceparent }),
     });
     await this.#guard(() => writeAll(this.conn, new TextEncoder().encode(head)));

@@ -15,6 +15,8 @@ export interface PieceRequest {
   readonly length: number;
   /** Pieces that this host still misses. */
   readonly missing: number;
+  /** Whether it is brought over for all of this host's idc. */
+  readonly crosses?: boolean;
   /** Sent along, so that the neighbour's part belongs to the trace. */
   readonly traceparent?: string | undefined;
 }

@@ -16,6 +16,7 @@ import { type ByteReader, type ByteWriter, LineReader, writeAll } from "../core/
 import { noTracer, traced, type Tracer } from "../core/telemetry.ts";
 import {
   ACK_HEADER,
+  CROSSING_HEADER,
   EXCHANGE_PATH,
   EXCHANGE_UPGRADE,
   HOST_HEADER,
@@ -169,6 +170,7 @@ export class UploadConnection implements ByteReader, ByteWriter {
     const claim = {
       hostId: hostIdOf(request) ?? "",
       need: Number(/^\d{1,9}$/.exec(request.fields.get(NEED_HEADER) ?? "")?.[0] ?? 0),
+      crosses: request.fields.get(CROSSING_HEADER) === "1",
     };
     const slot = this.#heldSlot = await this.deps.slots.acquire(claim, this.deps.signal);
     if (slot === null) return await this.#refuse(503, "unavailable", request);

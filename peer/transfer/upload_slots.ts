@@ -8,6 +8,9 @@
  * Keeps: never more than `countMax` slots are given out, never more wait than
  * there are slots and one, none longer than `waitMs`. A slot owns the buffer its
  * bytes go through, so that memory is bounded by slots and not by connections.
+ *
+ * A child that brings a piece over for all of its idc goes before all others, and
+ * takes the place of one that waits where there is none left.
  */
 import type { Clock } from "../core/clock.ts";
 import { SlotCount } from "./slot_count.ts";
@@ -18,6 +21,8 @@ export interface Claim {
   readonly hostId: string;
   /** Pieces that the child still misses. */
   readonly need: number;
+  /** Whether it brings the piece over for all of its idc. */
+  readonly crosses?: boolean;
 }
 
 /** Leave to send one piece; give it back by disposing it. */
@@ -65,7 +70,7 @@ export class UploadSlots {
   async acquire(claim: Claim, signal: AbortSignal): Promise<Slot | null> {
     signal.throwIfAborted();
     if (this.#active >= this.#count.count) {
-      if (this.#waiting.length >= waitingMax(this.#count.count)) return null;
+      if (this.#waiting.length >= waitingMax(this.#count.count) && !this.#makeWay(claim)) return null;
       if (!await this.#wait(claim, signal)) return null;
     } else this.#grant(claim);
     let isOut = true;
@@ -81,6 +86,14 @@ export class UploadSlots {
       },
     };
     return slot;
+  }
+
+  /** @returns whether one that waits has been sent away for this one */
+  #makeWay(claim: Claim): boolean {
+    const at = lastToYield(this.#waiting, claim);
+    if (at === -1) return false;
+    this.#waiting.splice(at, 1)[0]!.settle(false);
+    return true;
   }
 
   async #wait(claim: Claim, signal: AbortSignal): Promise<boolean> {
@@ -138,7 +151,13 @@ export function nextClaim(claims: readonly Claim[], activeByHost: ReadonlyMap<st
   return best;
 }
 
+/** Index of the claim that gives its place in a full line to `claim`: the last of those that bring nothing over; -1: none. */
+export function lastToYield(claims: readonly Claim[], claim: Claim): number {
+  return claim.crosses === true ? claims.findLastIndex(({ crosses }) => crosses !== true) : -1;
+}
+
 function isBefore(a: Claim, b: Claim, activeByHost: ReadonlyMap<string, number>): boolean {
+  if (a.crosses !== b.crosses) return a.crosses === true;
   const difference = (activeByHost.get(a.hostId) ?? 0) - (activeByHost.get(b.hostId) ?? 0);
   return difference === 0 ? a.need > b.need : difference < 0;
 }

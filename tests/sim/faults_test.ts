@@ -69,3 +69,12 @@ Deno.test("a quarter of two racks dies half-way: the next in turn brings the pie
   const { crossCopies } = expectSwarm(config, { stretch: 1.6, originCopies: 1.1 });
   assert(crossCopies <= 1.4, `${crossCopies} copies crossed`);
 });
+
+Deno.test("in a large task of four racks carriers die and come back: others carry, and nobody starves", () => {
+  const kills = [1, 2, 3, 4].map((wave) => ({ atMs: wave * 2_000, count: 12, backAfterMs: wave % 2 ? 1_500 : null }));
+  for (let seed = 1; seed <= 3; seed++) {
+    const config = coldWave(96, { racks: 4, crossRate: mbit(150), kills, watchMs: 100, seed });
+    const { crossCopies } = expectSwarm(config, { stretch: 1.6, originCopies: 1.1, waste: 0.05, idleMs: 2_000 });
+    assert(crossCopies <= 1.2, `${crossCopies} copies crossed (SEED=${seed} replays it)`);
+  }
+});

@@ -17,7 +17,7 @@ import type { Network } from "./network.ts";
 import { createPicker } from "./policies.ts";
 import type { Transfer } from "./transfer.ts";
 import { Uplink } from "./uplink.ts";
-import { digestText, isRightDigest, SPEC } from "./words.ts";
+import { digestText, isRightDigest, joinWords, SPEC } from "./words.ts";
 
 /** As peer/task/session.ts has them. */
 const STARVING_AGAIN_MS = 1000;
@@ -55,6 +55,7 @@ export class SimHost {
 
   readonly #net: Network;
   readonly #known = new Map<string, SimHost>();
+  #carriers: readonly string[] | null = null;
   #digests: Uint8Array;
   /** Pieces that are here and whose digest is not known yet. */
   readonly #waiting = new Map<number, { isRight: boolean; parentId: string }>();
@@ -101,20 +102,8 @@ export class SimHost {
 
   /** What a daemon says first, after hello. */
   joinMessages(): HostMessage[] {
-    const meta = metaOf(this.config);
-    const held: HostMessage[] = this.#session === null ? [] : [{
-      type: "held",
-      tasks: [{ ...SPEC, meta, piece_count: this.heldCount, complete: this.isComplete }],
-    }];
-    return [...held, {
-      type: "join",
-      task: SPEC,
-      ...(this.#session === null ? {} : { meta }),
-      piece_count: this.heldCount,
-      can_source: this.canSource,
-      anonymous: false,
-      partial: false,
-    }];
+    const meta = this.#session === null ? undefined : metaOf(this.config);
+    return joinWords({ meta, heldCount: this.heldCount, isComplete: this.isComplete, canSource: this.canSource });
   }
 
   /** Starts; what was on its disk is there. */
@@ -147,6 +136,7 @@ export class SimHost {
   receive(message: SchedulerMessage): void {
     switch (message.type) {
       case "task":
+        this.#setCarriers(message.carriers ?? null);
         this.#setNeighbours(message.neighbours.map(({ host_id }) => host_id), { isAll: true });
         if (message.meta !== null) this.#begin(null);
         this.#setManaged(true);
@@ -157,6 +147,7 @@ export class SimHost {
         this.#setManaged(true);
         break;
       case "neighbours":
+        if (message.carriers !== undefined) this.#setCarriers(message.carriers);
         this.#setNeighbours(message.add.map(({ host_id }) => host_id), { isAll: false });
         this.#removeNeighbours(message.remove);
         break;
@@ -262,6 +253,7 @@ export class SimHost {
     const peers = new HostPeers(this, picker, this.#net);
     this.#session = { picker, peers, source: new HostSource(this, picker, this.#net, () => peers.inFlight > 0) };
     if (!this.isLiar) picker.want(0, pieceCount);
+    peers.setCarriers(this.#carriers);
     peers.update([...this.#known.values()], []);
     this.idleness.look();
   }
@@ -278,6 +270,11 @@ export class SimHost {
     session.peers.freed();
     session.source.setAlone(!isManaged && this.canSource && this.isAlive && !this.isLiar);
     this.settled();
+  }
+
+  #setCarriers(hostIds: readonly string[] | null): void {
+    this.#carriers = hostIds;
+    this.#session?.peers.setCarriers(hostIds);
   }
 
   #setNeighbours(ids: readonly string[], { isAll }: { isAll: boolean }): void {

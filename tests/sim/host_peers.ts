@@ -5,7 +5,7 @@
  */
 import type { PiecePicker } from "../../peer/task/piece_picker.ts";
 import type { Bitmap } from "../../peer/core/bitmap.ts";
-import { Locality } from "../../peer/task/locality.ts";
+import { CROSSINGS_MAX, Locality } from "../../peer/task/locality.ts";
 import { RequestDepth } from "../../peer/task/request_depth.ts";
 import type { SimHost } from "./host.ts";
 import type { Network } from "./network.ts";
@@ -37,6 +37,8 @@ export class HostPeers {
   /** Rises with each piece that is free to be asked for again. */
   #freed = 0;
   inFlight = 0;
+  /** Of these, requests that bring a piece over for the idc. */
+  #crossing = 0;
   isKnownOnly = false;
 
   #round = 0;
@@ -57,6 +59,11 @@ export class HostPeers {
   had(hostId: string, pieces: readonly number[]): void {
     this.picker.have(hostId, pieces);
     this.#heard(hostId);
+  }
+
+  setCarriers(hostIds: readonly string[] | null): void {
+    this.#locality.setCarriers(hostIds);
+    this.freed();
   }
 
   /** The host starves: its next request may go anywhere. */
@@ -84,7 +91,7 @@ export class HostPeers {
     const state = this.#neighbours.get(hostId);
     if (state === undefined) return;
     state.emptyAt = -1;
-    if (this.inFlight >= this.#depth.count || !this.picker.hasWork) return;
+    if (this.#isFull || !this.picker.hasWork) return;
     // Of all others nothing more is to be had than when they were last asked.
     if (state.pausedUntilMs <= this.net.queue.nowMs) this.#startRequests([state]);
   }
@@ -99,14 +106,14 @@ export class HostPeers {
   }
 
   pump(): void {
-    if (this.inFlight >= this.#depth.count || !this.picker.hasWork) return;
+    if (this.#isFull || !this.picker.hasWork) return;
     const { nowMs } = this.net.queue;
     const ready: NeighbourState[] = [];
     const isEndGame = this.picker.heldCount + this.#flights.size >= this.picker.pieceCount;
     for (const state of this.#states) {
       // Who had nothing then has nothing now: a look at each for each event would cost most of the run.
       const isEmpty = state.emptyAt === this.#freed && !isEndGame;
-      if (state.pausedUntilMs <= nowMs && !isEmpty) ready.push(state);
+      if (state.pausedUntilMs <= nowMs && !isEmpty && !this.#isFullFor(state)) ready.push(state);
     }
     if (ready.length > 0) this.#startRequests(ready);
   }
@@ -161,6 +168,7 @@ export class HostPeers {
     if (transfer.isOver) return;
     transfer.isOver = true;
     this.inFlight -= 1;
+    if (transfer.crosses) this.#crossing -= 1;
     state.inFlight -= 1;
     this.picker.failed(number, parent.id);
     if (!this.picker.isHeld(number)) this.#freed += 1;
@@ -184,7 +192,7 @@ export class HostPeers {
     const concurrent = this.#depth.count;
     const perNeighbour = Math.max(2, Math.min(4, Math.ceil(concurrent / Math.max(1, this.#neighbours.size))));
     this.#round += 1;
-    while (this.inFlight < concurrent) {
+    while (!this.#isFull) {
       const state = this.#leastBusy(ready, perNeighbour);
       if (state === null) return;
       const hostId = state.host.id;
@@ -217,11 +225,21 @@ export class HostPeers {
     });
   }
 
+  get #isFull(): boolean {
+    const isFull = this.inFlight - this.#crossing >= this.#depth.count;
+    return isFull && (!this.#locality.isBetween || this.#crossing >= CROSSINGS_MAX);
+  }
+
+  #isFullFor({ host }: NeighbourState): boolean {
+    if (!this.#locality.crosses(host.id)) return this.inFlight - this.#crossing >= this.#depth.count;
+    return this.#crossing >= CROSSINGS_MAX;
+  }
+
   #leastBusy(ready: readonly NeighbourState[], max: number): NeighbourState | null {
     let best: NeighbourState | null = null;
     let ties = 0;
     for (const state of ready) {
-      if (state.inFlight >= max || state.exhaustedIn === this.#round) continue;
+      if (state.inFlight >= max || state.exhaustedIn === this.#round || this.#isFullFor(state)) continue;
       if (best !== null && state.inFlight > best.inFlight) continue;
       ties = best !== null && state.inFlight === best.inFlight ? ties + 1 : 1;
       if (this.net.random() * ties < 1) best = state;
@@ -234,7 +252,9 @@ export class HostPeers {
     state.inFlight += 1;
     this.#locality.asked();
     this.net.count.duplicates += duplicate ? 1 : 0;
-    const transfer = new Transfer(this.net, this.host, state, number);
+    const crosses = this.#locality.crosses(state.host.id);
+    if (crosses) this.#crossing += 1;
+    const transfer = new Transfer(this.net, this.host, { state, number, crosses });
     const flights = this.#flights.get(number);
     if (flights === undefined) this.#flights.set(number, [transfer]);
     else flights.push(transfer);

@@ -23,6 +23,23 @@ for (
   });
 }
 
+for (
+  const [hosts, racks, stretch, seeds] of [[64, 2, 1.2, 3], [64, 8, 1.23, 2], [256, 2, 1.25, 1], [
+    256,
+    4,
+    1.25,
+    1,
+  ]] as const
+) {
+  Deno.test(`of ${hosts} hosts in ${racks} racks each piece crosses their thin link once`, () => {
+    for (let seed = 1; seed <= seeds; seed++) {
+      const config = coldWave(hosts, { racks, crossRate: mbit(50 * (racks - 1)), watchMs: 500, seed });
+      const { crossCopies } = expectSwarm(config, { stretch, originCopies: 1.01, messages: 340 });
+      assert(crossCopies <= 1.05, `${crossCopies} copies crossed (SEED=${seed} replays it)`);
+    }
+  });
+}
+
 Deno.test("with two upload slots at most 64 hosts end within 1.14 × the bound", () => {
   expectSwarm(coldWave(64, { slots: 2 }), { stretch: 1.14, originCopies: 1.01 });
 });

@@ -9,6 +9,10 @@ import type { Network } from "./network.ts";
 import type { Upload } from "./uplink.ts";
 
 export class Transfer implements Upload {
+  readonly state: NeighbourState;
+  readonly number: number;
+  /** Whether the piece is brought over for all of the child's idc. */
+  readonly crosses: boolean;
   readonly startedAtMs: number;
   isOver = false;
   /** Whether the parent sends it now or will send it. */
@@ -19,9 +23,9 @@ export class Transfer implements Upload {
   constructor(
     private readonly net: Network,
     readonly child: SimHost,
-    readonly state: NeighbourState,
-    readonly number: number,
+    { state, number, crosses }: Pick<Transfer, "state" | "number" | "crosses">,
   ) {
+    [this.state, this.number, this.crosses] = [state, number, crosses];
     this.startedAtMs = net.queue.nowMs;
   }
 

@@ -4,7 +4,7 @@
  * choice among them (`nextClaim`). Transfers in slots share the uplink.
  */
 import { SlotCount } from "../../peer/transfer/slot_count.ts";
-import { nextClaim, waitingMax } from "../../peer/transfer/upload_slots.ts";
+import { lastToYield, nextClaim, waitingMax } from "../../peer/transfer/upload_slots.ts";
 import type { EventQueue } from "./event_queue.ts";
 import { type Flow, SharedLink } from "./links.ts";
 
@@ -15,6 +15,8 @@ const SLOT_WAIT_MS = 2_000;
 export interface Upload {
   readonly hostId: string;
   readonly need: number;
+  /** Whether it brings the piece over for all of its idc. */
+  readonly crosses?: boolean;
   readonly length: number;
   /** Since when it waits for a slot; the uplink's own note. */
   waitsSinceMs: number;
@@ -39,7 +41,11 @@ export class Uplink {
 
   request(upload: Upload): void {
     if (this.#active.size < this.#count.count) return this.#start(upload);
-    if (this.#waiting.length >= waitingMax(this.#count.count)) return upload.onRefused();
+    if (this.#waiting.length >= waitingMax(this.#count.count)) {
+      const at = lastToYield(this.#waiting, upload);
+      if (at < 0) return upload.onRefused();
+      this.#waiting.splice(at, 1)[0]!.onRefused();
+    }
     upload.waitsSinceMs = this.queue.nowMs;
     this.#waiting.push(upload);
     this.#watch();

@@ -14,6 +14,8 @@ export const EXCHANGE_PATH = "/v1/exchange";
 export const HOST_HEADER = "x-lacewing-host";
 /** Pieces that the child still misses: the neediest is served first. */
 export const NEED_HEADER = "x-lacewing-need";
+/** `1`: the child brings the piece over for all of its idc, and is served before others. */
+export const CROSSING_HEADER = "x-lacewing-crossing";
 /**
  * The child says with an empty line (RFC 9112, 2.2 allows one before a request) that it has the whole piece. Without it
  * a sender knows only that its kernel took the bytes: of a piece of 256 KiB all of them, at once.

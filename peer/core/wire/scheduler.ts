@@ -196,6 +196,12 @@ export const neighbour = z.object({
   idc: z.string().max(128),
 });
 
+/**
+ * Hosts of the receiver's idc that bring pieces over from other idcs; null where
+ * all of it do. Absent in `task`: null; in `neighbours`: as before.
+ */
+const carriers = z.array(id).max(BATCH_MAX).nullable().optional();
+
 export const orderTask = taskSpec.extend({ headers: z.record(z.string().max(256), z.string().max(8192)) });
 
 /** Scheduler → host. */
@@ -212,6 +218,7 @@ export const schedulerMessage = z.discriminatedUnion("type", [
     task_id: hex,
     meta: taskMeta.nullable(),
     neighbours: z.array(neighbour).max(BATCH_MAX),
+    carriers,
     /** Nobody has asked the origin for a while whether it still has this generation: ask, and answer `checked`. */
     confirm: z.boolean().optional(),
   }),
@@ -222,6 +229,7 @@ export const schedulerMessage = z.discriminatedUnion("type", [
     task_id: hex,
     add: z.array(neighbour).max(BATCH_MAX),
     remove: z.array(id).max(BATCH_MAX),
+    carriers,
   }),
   z.object({
     type: z.literal("digests"),

@@ -1,7 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
 import fc from "fast-check";
 import { LinkChanges } from "../../../../manager/scheduler/link_changes.ts";
-import { MESH_MAX, NeighbourGraph, type Place } from "../../../../manager/scheduler/scheduling.ts";
+import { MESH_MAX } from "../../../../manager/scheduler/idc_graph.ts";
+import type { Place } from "../../../../manager/scheduler/links.ts";
+import { NeighbourGraph } from "../../../../manager/scheduler/scheduling.ts";
 import { seededRandom } from "../../../../peer/core/clock.ts";
 
 const NOWHERE: Place = { idc: "", location: "" };
@@ -51,20 +53,43 @@ Deno.test("a large graph has a small diameter", () => {
   assert(Math.max(...distance.values()) <= 4);
 });
 
-Deno.test("about two thirds of the edges stay within an idc, some cross", () => {
-  const { graph, ids } = graphOf(300, { place: (index) => ({ idc: `idc${index % 3}`, location: "" }) });
-  const idcOf = new Map(ids.map((id, index) => [id, index % 3]));
-  const ends = ids.flatMap((id) => graph.neighboursOf(id).map((other) => idcOf.get(id) === idcOf.get(other)));
-  const share = ends.filter(Boolean).length / ends.length;
-  assert(share > 0.5 && share < 0.85, `${share}`);
-});
+for (const idc of ["", "one"]) {
+  Deno.test(`in ${idc === "" ? "no" : "one"} idc about two thirds of the edges stay within a location`, () => {
+    const { graph, ids } = graphOf(300, { place: (index) => ({ idc, location: `loc${index % 3}` }) });
+    const ends = ids.flatMap((id, index) =>
+      graph.neighboursOf(id).map((other) => ids.indexOf(other) % 3 === index % 3)
+    );
+    const share = ends.filter(Boolean).length / ends.length;
+    assert(share > 0.5 && share < 0.85, `${share}`);
+  });
+}
 
-Deno.test("without idcs the location counts", () => {
-  const { graph, ids } = graphOf(300, { place: (index) => ({ idc: "", location: `loc${index % 3}` }) });
-  const ends = ids.flatMap((id, index) => graph.neighboursOf(id).map((other) => ids.indexOf(other) % 3 === index % 3));
-  const share = ends.filter(Boolean).length / ends.length;
-  assert(share > 0.5 && share < 0.85, `${share}`);
-});
+for (const idcs of [2, 3, 8]) {
+  Deno.test(`of 400 members in ${idcs} idcs only carriers know others elsewhere, and they know each other`, () => {
+    const { graph, ids } = graphOf(400, { place: (index) => ({ idc: `idc${index % idcs}`, location: "" }) });
+    const idcOf = (id: string) => Number(id.slice(1)) % idcs;
+    const carriers = new Set(ids.flatMap((id) => graph.carriersOf(id)!));
+    assertEquals(carriers.size, idcs * Math.min(8, Math.floor(32 / idcs)));
+    for (const id of ids) {
+      const far = graph.neighboursOf(id).filter((other) => idcOf(other) !== idcOf(id));
+      const known = carriers.has(id) ? [...carriers].filter((other) => idcOf(other) !== idcOf(id)) : [];
+      assertEquals(far, known.sort());
+      assertEquals(graph.mayCross(id), carriers.has(id));
+      if (!carriers.has(id)) continue;
+      for (const other of graph.carriersOf(id)!) assert(other === id || graph.isLinked(id, other));
+    }
+    assertEquals(parts(graph, ids), [400]);
+    // Each idc is in one part by itself, so that what its carriers bring reaches all of it.
+    for (let idc = 0; idc < idcs; idc++) {
+      const own = ids.filter((id) => idcOf(id) === idc);
+      const reached = new Set(own.slice(0, 1));
+      for (const id of reached) {
+        for (const other of graph.neighboursOf(id)) if (idcOf(other) === idc) reached.add(other);
+      }
+      assertEquals(reached.size, own.length);
+    }
+  });
+}
 
 Deno.test("an idc that leaves for the greatest part stays connected to the rest", () => {
   const { graph, ids } = graphOf(120, { place: (index) => ({ idc: `idc${index % 4}`, location: "" }) });
@@ -125,7 +150,7 @@ Deno.test("whatever comes and goes: edges are symmetric, told truly, degrees bou
       let bans = 0;
       for (const [kind, a, b] of steps) {
         const id = `h${a}`;
-        if (kind === "add") graph.add(id, { idc: `${a % 3}`, location: "" });
+        if (kind === "add") graph.add(id, { idc: "", location: `${a % 3}` });
         if (kind === "remove") graph.remove(id);
         if (kind === "ban" && bans++ < 5) graph.ban(id, `h${b}`);
         for (const { hostId, add, remove } of changes.take()) {

@@ -33,6 +33,7 @@ function listener(onDown: () => void = () => {}): SwarmListener {
     onTask() {},
     onMeta() {},
     onNeighbours() {},
+    onCarriers() {},
     onDigests() {},
     onLease() {},
     onRevoke() {},

@@ -79,3 +79,52 @@ Deno.test("Locality lets a host that starves ask anybody once", () => {
   place.asked();
   assert(!place.mayAsk("far", 0, true, 0));
 });
+
+Deno.test("Locality has carriers alone bring a piece over, each piece by one of them, also where few know each other", () => {
+  const rack = Array.from({ length: 40 }, (_, index) => `host-${index}`);
+  const carriers = rack.slice(0, 8);
+  // Each knows two others of its idc; the scheduler tells who carries.
+  const places = rack.map((hostId, index) =>
+    placeOf(hostId, { rack: [rack[(index + 1) % 40]!, rack[(index + 7) % 40]!] })
+  );
+  for (const place of places) place.setCarriers(carriers);
+  const askers = (piece: number, nowMs: number) =>
+    places.flatMap((place, index) => place.mayAsk("far", piece, false, nowMs) ? [index] : []);
+  for (let piece = 0; piece < 64; piece++) {
+    const [first, ...others] = askers(piece, 0);
+    assert(first !== undefined && first < 8 && others.length === 0, `${first} and ${others}`);
+    assertEquals(askers(piece, 1_000).length, 2);
+  }
+  // When none of three comes to it, all others may.
+  assertEquals(askers(3, 3_000).length, 40);
+  for (const place of places) place.setCarriers(null);
+  assert(askers(3, 0).length > 8);
+});
+
+Deno.test("Locality lets the next carrier take over from one that is none any more", () => {
+  const place = placeOf("a1", { rack: [] });
+  place.add("a9", "a");
+  place.setCarriers(["a1", "a2"]);
+  const left = Array.from({ length: 64 }, (_, it) => it).filter((it) => !place.mayAsk("far", it, false, 0));
+  assert(left.length > 0 && left.length < 64);
+  place.setCarriers(["a1"]);
+  assert(left.every((piece) => place.mayAsk("far", piece, false, 0)));
+  place.setCarriers([]);
+  assert(left.every((piece) => !place.mayAsk("far", piece, false, 0)));
+});
+
+Deno.test("Locality says from whom pieces are brought over", () => {
+  const place = placeOf("a1");
+  assertEquals([place.isBetween, place.crosses("far"), place.crosses("a2"), place.crosses("nobody")], [
+    true,
+    true,
+    false,
+    false,
+  ]);
+  place.remove("far");
+  assertEquals([place.isBetween, place.crosses("far")], [false, false]);
+  place.add("far", "a");
+  assertEquals([place.isBetween, place.crosses("far"), place.isNear("far")], [false, false, true]);
+  const alone = placeOf("a1", { rack: [] });
+  assertEquals([alone.isBetween, alone.crosses("far")], [false, false]);
+});

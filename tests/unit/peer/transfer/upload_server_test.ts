@@ -1,8 +1,11 @@
 // covers: peer/transfer/upload_connection.ts
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { LacewingError } from "../../../../peer/core/errors.ts";
+import { silentLogger } from "../../../../peer/core/log.ts";
 import { LineReader } from "../../../../peer/core/wire/json_lines.ts";
 import { piecePath } from "../../../../peer/core/wire/piece.ts";
+import { systemClock } from "../../../../peer/core/clock.ts";
+import { createPieceClient } from "../../../../peer/transfer/piece_client.ts";
 import { readResponseHead } from "../../../../peer/transfer/http_head.ts";
 import type { UploadServer } from "../../../../peer/transfer/upload_server.ts";
 import {
@@ -235,6 +238,38 @@ Deno.test("upload server gives the free slot to the child that misses the most",
   gate.resolve();
   await Promise.all([first, ...waiting]);
   assertEquals(order, ["first", "needy", "nearly-done"]);
+});
+
+Deno.test("upload server gives the free slot to a child that brings the piece over for its idc", async () => {
+  const provider = contentProvider();
+  const gate = Promise.withResolvers<void>();
+  provider.beforeRead = () => gate.promise;
+  await using server = serve(provider, { concurrent: 1 });
+  const order: string[] = [];
+  const ask = async (hostId: string, crosses: boolean) => {
+    await using client = createPieceClient({ hostId, clock: systemClock, log: silentLogger }, {});
+    const address = `127.0.0.1:${server.address.port}`;
+    const piece = {
+      address,
+      taskId: TASK,
+      generation: GENERATION,
+      number: 0,
+      length: PIECE_LENGTH,
+      missing: 5,
+      crosses,
+    };
+    await client.fetch(piece, () => {}, { signal: new AbortController().signal });
+    order.push(hostId);
+  };
+  const asked = [ask("first", false)];
+  for (const [hostId, crosses] of [["needy", false], ["carrier", true]] as const) {
+    await until(() => provider.openCount === asked.length);
+    asked.push(ask(hostId, crosses));
+  }
+  await until(() => provider.openCount === 3);
+  gate.resolve();
+  await Promise.all(asked);
+  assertEquals(order, ["first", "carrier", "needy"]);
 });
 
 Deno.test("upload server does not send a piece that was dropped while the request waited", async () => {

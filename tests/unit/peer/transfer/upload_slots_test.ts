@@ -9,11 +9,11 @@ function slotsOf(countMax: number, clock = new FakeClock()): UploadSlots {
   return new UploadSlots(clock, { countMax, waitMs: 2000, bufferLength: 16 });
 }
 
-/** Claims as text: `host:need`. */
+/** Claims as text: `host:need`, with `!` after one that brings a piece over. */
 function claims(text: string): Claim[] {
   return text.split(" ").filter((word) => word !== "").map((word) => {
     const [hostId = "", need] = word.split(":");
-    return { hostId, need: Number(need) };
+    return { hostId, need: parseInt(need!), ...(word.endsWith("!") ? { crosses: true } : {}) };
   });
 }
 
@@ -25,6 +25,8 @@ for (
     { waiting: "a:5 b:5", active: {}, next: 0 },
     { waiting: "a:9 b:1", active: { a: 1 }, next: 1 },
     { waiting: "a:9 b:1 c:2", active: { a: 3, b: 1, c: 1 }, next: 2 },
+    { waiting: "a:9 b:1! c:2", active: { b: 3 }, next: 1 },
+    { waiting: "a:9! b:1! c:2!", active: { a: 1 }, next: 2 },
   ]
 ) {
   Deno.test(`nextClaim() of "${waiting}" with slots ${JSON.stringify(active)} is ${next}`, () => {
@@ -59,6 +61,25 @@ Deno.test("UploadSlots serves the neediest first", async () => {
   await Promise.all(waiting);
   assertEquals(order, ["c", "d", "b"]);
   assertEquals(slots.active, 0);
+});
+
+Deno.test("UploadSlots makes way in a full line for a piece that is brought over, as long as others wait there", async () => {
+  const slots = slotsOf(1);
+  using _first = await slots.acquire({ hostId: "a", need: 1 }, NEVER);
+  const settled: string[] = [];
+  const ask = async (claim: Claim) => {
+    using slot = await slots.acquire(claim, NEVER);
+    settled.push(`${claim.hostId} ${slot === null ? "refused" : "served"}`);
+  };
+  const waiting = claims("b:5 c:9 d:1! e:1 f:1! g:1!").map(ask);
+  for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+  assertEquals(
+    settled,
+    ["c refused", "e refused", "b refused", "g refused"].toSorted((a, b) => settled.indexOf(a) - settled.indexOf(b)),
+  );
+  _first?.[Symbol.dispose]();
+  await Promise.all(waiting);
+  assertEquals(settled.slice(4), ["d served", "f served"]);
 });
 
 Deno.test("UploadSlots opens further slots when they send more", async () => {

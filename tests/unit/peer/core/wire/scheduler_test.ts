@@ -97,9 +97,15 @@ testGoodRows("hostMessage", hostMessage, HOST_MESSAGES);
 
 const SCHEDULER_MESSAGES: GoodRow[] = [
   { message: { type: "welcome", v: 1, cluster_id: 1, heartbeat_ms: 2000 } },
-  { message: { type: "task", task_id: TASK, meta: META, neighbours: [NEIGHBOUR] } },
+  {
+    message: { type: "task", task_id: TASK, meta: META, neighbours: [NEIGHBOUR], carriers: ["h1", "h2"] },
+    optional: ["carriers"],
+  },
   { message: { type: "meta", task_id: TASK, meta: META } },
-  { message: { type: "neighbours", task_id: TASK, add: [NEIGHBOUR], remove: ["h3"] } },
+  {
+    message: { type: "neighbours", task_id: TASK, add: [NEIGHBOUR], remove: ["h3"], carriers: null },
+    optional: ["carriers"],
+  },
   { message: { type: "digests", task_id: TASK, generation: "g1", pieces: [[0, SHA]] } },
   { message: { type: "lease", task_id: TASK, lease_id: 1, generation: "g1", first: 0, count: 4 } },
   { message: { type: "revoke", task_id: TASK, lease_id: 1 } },
@@ -185,6 +191,8 @@ const BAD_SCHEDULER: BadRow[] = [
   ["a neighbour without host", scheduler("neighbours", { add: [{ ...NEIGHBOUR, host_id: "" }] }), "add.0.host_id"],
   ["a long address", scheduler("neighbours", { add: [{ ...NEIGHBOUR, address: "x".repeat(81) }] }), "add.0.address"],
   ["too many gone neighbours", scheduler("neighbours", { remove: many(BATCH_MAX + 1, "h") }), "remove"],
+  ["too many carriers", scheduler("neighbours", { carriers: many(BATCH_MAX + 1, "h") }), "carriers"],
+  ["a carrier without a name", scheduler("task", { carriers: [""] }), "carriers.0"],
   ["too many digests", scheduler("digests", { pieces: many(BATCH_MAX + 1, [0, SHA]) }), "pieces"],
   ["a digest in upper case", scheduler("digests", { pieces: [[0, SHA.toUpperCase()]] }), "pieces.0.1"],
   ["a lease of a fraction", scheduler("lease", { count: 1.5 }), "count"],
