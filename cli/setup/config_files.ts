@@ -6,6 +6,7 @@
  * written beside its place before the first name changes; what was there
  * before the first setup stays as `FILE.lacewing-backup` until it is restored.
  */
+import { LacewingError } from "../../peer/core/errors.ts";
 import { attempt, lstat } from "../output_file.ts";
 import { splitPath, temporaryName } from "../output_path.ts";
 import { BACKUP_SUFFIX, type ConfigFiles, type FileChange } from "./plan.ts";
@@ -36,10 +37,13 @@ export class MachineFiles implements ConfigFiles {
   async read(path: string): Promise<string | null> {
     const place = this.pathOf(path);
     try {
-      return await Deno.readTextFile(place);
+      return textOf(await Deno.readFile(place), place);
     } catch (cause) {
-      if (isMissing(cause)) return null;
-      return await attempt(`read ${place}`, () => Promise.reject(cause));
+      if (!isMissing(cause)) return await attempt(`read ${place}`, () => Promise.reject(cause));
+      // A file in the place of a link would cut off whoever keeps what the link is for.
+      const link = await Deno.lstat(place).catch(() => null);
+      if (link === null) return null;
+      throw new LacewingError("file", `Cannot read ${place}: it is a link that leads nowhere`, { cause });
     }
   }
 
@@ -141,6 +145,18 @@ async function writeNew(path: string, text: string, like: string | null): Promis
       throw error;
     }
   });
+}
+
+/** Other bytes would not come back as they were. @throws {LacewingError} `config_invalid` */
+function textOf(bytes: Uint8Array, path: string): string {
+  const wanted = `Cannot read ${path}: want text in UTF-8`;
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    if (!text.startsWith("\ufeff")) return text;
+  } catch (cause) {
+    throw new LacewingError("config_invalid", wanted, { cause });
+  }
+  throw new LacewingError("config_invalid", `${wanted} without a byte order mark`);
 }
 
 function isMissing(cause: unknown): boolean {

@@ -96,3 +96,24 @@ Deno.test("a path that is a folder is an error of the file", () =>
     const error = await assertRejects(() => files.read("/f"), LacewingError, "Cannot read");
     assertEquals(error.code, "file");
   }));
+
+Deno.test("a link that leads nowhere is an error, and stays", () =>
+  withRoot(async (root, files) => {
+    await Deno.symlink(`${root}/kept-elsewhere`, `${root}/f`);
+    const error = await assertRejects(() => files.read("/f"), LacewingError, "leads nowhere");
+    assertEquals([error.code, await tree(root)], ["file", ["/f"]]);
+  }));
+
+for (
+  const [what, bytes, words] of [
+    ["Latin-1", [0x22, 0xe9, 0x22], "want text in UTF-8"],
+    ["a byte order mark", [0xef, 0xbb, 0xbf, 0x7b, 0x7d], "byte order mark"],
+  ] as const
+) {
+  Deno.test(`a file with ${what}, which would not come back as it was, is an error`, () =>
+    withRoot(async (root, files) => {
+      await Deno.writeFile(`${root}/f`, Uint8Array.from(bytes));
+      const error = await assertRejects(() => files.read("/f"), LacewingError, words);
+      assertEquals(error.code, "config_invalid");
+    }));
+}
