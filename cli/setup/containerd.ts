@@ -125,7 +125,7 @@ async function removals({ registries }: SetupOrder, folder: string, files: Confi
     const before = await files.read(path);
     if (before === null || blocksOf(before).length === 0) continue;
     const rest = dropBlocks(before);
-    const after = rest.trim() === "" ? null : await restored({ path, text: rest, isSame: isSameButNewline }, files);
+    const after = await restored({ path, text: rest, isSame: isSameButNewline }, files);
     changes.push({ path, before, after, keepsBackup: false });
   }
   return changes;

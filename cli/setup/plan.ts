@@ -51,13 +51,14 @@ export interface FileChange {
 /** What follows the name of a file that was there before the first setup. */
 export const BACKUP_SUFFIX = ".lacewing-backup";
 
-/** The text that a file gets back: its backup byte for byte where that says the same. */
+/** The text that a file gets back: its backup byte for byte where that says the same; null: it was not there. */
 export async function restored(
   { path, text, isSame }: { path: string; text: string; isSame: (a: string, b: string) => boolean },
   files: ConfigFiles,
-): Promise<string> {
+): Promise<string | null> {
   const backup = await files.read(`${path}${BACKUP_SUFFIX}`);
-  return backup !== null && isSame(backup, text) ? backup : text;
+  if (backup !== null && isSame(backup, text)) return backup;
+  return text.trim() === "" ? null : text;
 }
 
 /** Whether texts differ in nothing but the newline at their end. */

@@ -77,6 +77,8 @@ Deno.test("a config.toml without config_path, or with the old mirrors, is told o
 });
 
 const THEIRS = [
+  "",
+  "\n",
   'server = "https://r.test"\nca = "/ca.pem"\n\n[host."https://other.test"]\n  capabilities = ["pull"]\n',
   'server = "https://r.test"\n',
   '# only a comment\n[host]\n  [host."https://other.test"]\n    skip_verify = true\n',
