@@ -47,7 +47,9 @@ export async function setUp(parsed: ParsedCommand, context: CommandContext): Pro
     const done = await files.apply(changes);
     await writeStdout(done.map(({ what, path }) => `${what} ${path}\n`).join(""));
   }
-  if (settings.remove && changes.length === 0) say(`nothing of lacewing stands in the files of ${settings.runtime}`);
+  if (settings.remove && changes.length === 0 && notes.length === 0) {
+    say(`nothing of lacewing stands in the files of ${settings.runtime}`);
+  }
   for (const text of notes) say(text);
   if (proxy?.password === true) {
     say(

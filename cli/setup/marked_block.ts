@@ -4,7 +4,8 @@
  * stays byte for byte. Pure.
  */
 
-const HEAD = "# >>> lacewing setup: ";
+/** `# >>> lacewing setup: NAME for USER, USER (advice)`; a block without users is everybody's. */
+const HEAD = /^# >>> lacewing setup: (\S+)(?: for ([a-z]+(?:, [a-z]+)*))?(?: .*)?\n/gm;
 const TAIL = "# <<< lacewing setup";
 const ADVICE = " (take back with lacewing setup --remove)";
 
@@ -13,6 +14,8 @@ export interface Block {
   readonly name: string;
   /** Lines without the last newline. */
   readonly body: string;
+  /** Lower-case words: for whom it stands where several share a file. Absent: for whoever reads it. */
+  readonly users?: readonly string[];
 }
 
 interface Place extends Block {
@@ -22,7 +25,7 @@ interface Place extends Block {
 
 /** Every block of the text, in its order. */
 export function blocksOf(text: string): Block[] {
-  return placesOf(text).map(({ name, body }) => ({ name, body }));
+  return placesOf(text).map(({ name, body, users }) => ({ name, body, ...(users === undefined ? {} : { users }) }));
 }
 
 /** The text without its blocks. */
@@ -35,7 +38,8 @@ export function outsideOf(text: string): string {
  * the first line that `before` matches outside of all blocks, else at the end.
  */
 export function putBlock(text: string, block: Block, before: RegExp | null = null): string {
-  const rendered = `${HEAD}${block.name}${ADVICE}\n${block.body}\n${TAIL}\n`;
+  const users = block.users === undefined ? "" : ` for ${block.users.join(", ")}`;
+  const rendered = `# >>> lacewing setup: ${block.name}${users}${ADVICE}\n${block.body}\n${TAIL}\n`;
   const places = placesOf(text);
   const own = places.find(({ name }) => name === block.name);
   if (own !== undefined) return text.slice(0, own.start) + rendered + text.slice(own.end);
@@ -53,12 +57,14 @@ export function dropBlocks(text: string, isDropped: (name: string) => boolean = 
 
 function placesOf(text: string): Place[] {
   const places: Place[] = [];
-  for (const match of text.matchAll(/^# >>> lacewing setup: (\S+).*\n/gm)) {
+  for (const match of text.matchAll(HEAD)) {
     const bodyAt = match.index + match[0].length;
     const end = /^# <<< lacewing setup[^\n]*(?:\n|$)/m.exec(text.slice(bodyAt));
     if (end === null) continue;
     const body = text.slice(bodyAt, bodyAt + end.index).replace(/\n$/, "");
-    places.push({ name: match[1]!, body, start: match.index, end: bodyAt + end.index + end[0].length });
+    const users = match[2]?.split(", ");
+    const block = { name: match[1]!, body, ...(users === undefined ? {} : { users }) };
+    places.push({ ...block, start: match.index, end: bodyAt + end.index + end[0].length });
   }
   return places;
 }

@@ -10,7 +10,6 @@ import { LacewingError } from "../../peer/core/errors.ts";
 import { blocksOf, dropBlocks, outsideOf, putBlock } from "./marked_block.ts";
 import {
   type ConfigFiles,
-  type FileChange,
   isSameButNewline,
   type Registry,
   restored,
@@ -35,13 +34,10 @@ export async function planRegistriesConf(order: SetupOrder, files: ConfigFiles):
   const before = await files.read(PATH);
   const change = { path: PATH, before, keepsBackup: before !== null && blocksOf(before).length === 0 };
   if (order.remove) {
-    const names = order.registries.map(({ host }) => host);
-    const after = dropBlocks(before ?? "", (name) => names.length === 0 || names.includes(name));
-    const text = after.trim() === ""
-      ? null
-      : await restored({ path: PATH, text: after, isSame: isSameButNewline }, files);
-    const changes: FileChange[] = before === null || after === before ? [] : [{ ...change, after: text }];
-    return { changes, notes: changes.length === 0 ? [] : reloadNotes(order) };
+    const { text: after, notes } = without(before ?? "", order);
+    if (before === null || after === before) return { changes: [], notes };
+    const text = await restored({ path: PATH, text: after, isSame: isSameButNewline }, files);
+    return { changes: [{ ...change, after: text }], notes: [...notes, ...reloadNotes(order)] };
   }
   if (before !== null) readToml(before, files.pathOf(PATH));
   const registries = wantedBy(order);
@@ -57,7 +53,12 @@ export async function planRegistriesConf(order: SetupOrder, files: ConfigFiles):
       continue;
     }
     if (theirs !== null) notes.push(takeOver(theirs, registry));
-    after = putBlock(after, { name: registry.host, body: renderEntry(registry, { location, theirs, order }) });
+    const body = renderEntry(registry, { location, theirs, order });
+    after = putBlock(after, {
+      name: registry.host,
+      body,
+      users: [...othersOf(after, registry.host, order), order.runtime].sort(),
+    });
   }
   readToml(after, files.pathOf(PATH));
   if (order.registries.length === 0) {
@@ -69,6 +70,30 @@ export async function planRegistriesConf(order: SetupOrder, files: ConfigFiles):
   }
   const isNothing = before === null && after === "";
   return { changes: isNothing ? [] : [{ ...change, after }], notes: [...notes, ...reloadNotes(order)] };
+}
+
+/** Other runtimes that the registry's block was set up for. */
+function othersOf(text: string, host: string, { runtime }: SetupOrder): string[] {
+  const users = blocksOf(text).find(({ name }) => name === host)?.users ?? [];
+  return users.filter((user) => user !== runtime);
+}
+
+/** The text without the blocks that no other runtime was set up with; all of them read the one file. */
+function without(text: string, order: SetupOrder): { text: string; notes: string[] } {
+  const names = order.registries.map(({ host }) => host);
+  const kept = new Map<string, string[]>();
+  let rest = text;
+  for (const block of blocksOf(text).filter(({ name }) => names.length === 0 || names.includes(name))) {
+    const users = othersOf(text, block.name, order);
+    if (users.length === 0) rest = dropBlocks(rest, (name) => name === block.name);
+    else rest = putBlock(rest, { ...block, users });
+    for (const user of users) kept.set(user, [...kept.get(user) ?? [], block.name]);
+  }
+  const notes = [...kept].map(([user, hosts]) =>
+    `what setup ${user} wrote stays, and ${order.runtime} reads it as well: ${hosts.join(", ")}; ` +
+    `lacewing setup ${user} --remove takes it back`
+  );
+  return { text: rest, notes };
 }
 
 /** One `[[registry]]` with our mirror before all others. */

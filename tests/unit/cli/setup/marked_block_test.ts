@@ -49,3 +49,11 @@ for (const text of UNTOUCHED) {
 Deno.test("text that does not end its line gets its newline", () => {
   assertEquals(dropBlocks(putBlock("k = 1", A)), "k = 1\n");
 });
+
+Deno.test("a block tells for whom it stands; without a word it is for everybody", () => {
+  const users = ["crio", "podman"];
+  const text = putBlock(putBlock("", { ...A, users }), B);
+  assertEquals(blocksOf(text), [{ ...A, users }, B]);
+  assertEquals(blocksOf(putBlock(text, { ...A, users: ["crio"] })), [{ ...A, users: ["crio"] }, B]);
+  assertEquals(dropBlocks(text), "");
+});

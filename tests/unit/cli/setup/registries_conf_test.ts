@@ -9,8 +9,11 @@ const MAIN = "/etc/containers/registries.conf";
 const FOLDER = "/etc/containers/registries.conf.d";
 const PATH = `${FOLDER}/lacewing.conf`;
 
-async function setUp(files: MemoryFiles, options: Parameters<typeof order>[1] = {}) {
-  const plan = await planRegistriesConf(order("podman", options), files);
+async function setUp(
+  files: MemoryFiles,
+  options: Parameters<typeof order>[1] & { runtime?: "podman" | "crio" } = {},
+) {
+  const plan = await planRegistriesConf(order(options.runtime ?? "podman", options), files);
   files.apply(plan);
   return plan;
 }
@@ -41,6 +44,36 @@ Deno.test("registries come and go one by one", async () => {
   await setUp(files, { remove: true });
   assertEquals([...files.texts.keys()], []);
   assertEquals((await setUp(files, { remove: true })).changes, []);
+});
+
+Deno.test("podman keeps what it was set up with when CRI-O's is taken back, in the file that both read", async () => {
+  const files = new MemoryFiles();
+  await setUp(files, { registries: ["a.test"] });
+  const podmans = files.texts.get(PATH);
+  await setUp(files, { runtime: "crio", registries: ["a.test", "b.test"] });
+  assertEquals(entries(files).length, 2);
+  const { notes } = await setUp(files, { runtime: "crio", remove: true });
+  assertEquals(files.texts.get(PATH), podmans);
+  assert(notes[0]?.includes("a.test; lacewing setup podman --remove"), notes[0]);
+  const again = await setUp(files, { runtime: "crio", remove: true });
+  assertEquals([again.changes, again.notes], [[], [notes[0]!]]);
+  await setUp(files, { remove: true });
+  assertEquals([...files.texts.keys()], []);
+});
+
+Deno.test("an entry that does not say for whom it stands goes with whoever is taken back", async () => {
+  const files = new MemoryFiles();
+  await setUp(files, { registries: ["a.test"] });
+  files.texts.set(PATH, files.texts.get(PATH)!.replace(" for podman", ""));
+  await setUp(files, { runtime: "crio", remove: true });
+  assertEquals([...files.texts.keys()], []);
+});
+
+Deno.test("an empty file of the user's is back after the setup is taken back", async () => {
+  const files = new MemoryFiles({ [PATH]: "" });
+  await setUp(files, { registries: ["a.test"] });
+  await setUp(files, { remove: true });
+  assertEquals(files.texts.get(PATH), "");
 });
 
 Deno.test("without a registry it is those of the daemon, or Docker Hub", async () => {
