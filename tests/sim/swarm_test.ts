@@ -1,7 +1,7 @@
-// Thresholds stand just above what the deciding files reach now, over seeds 1 to 5.
+// Thresholds stand just above what the deciding files reach now, over seeds 1 to 5 or as many as the test names.
 import { assert, assertEquals } from "@std/assert";
 import { coldWave, mbit, MiB, type Policy } from "./config.ts";
-import { expectSwarm } from "./expect.ts";
+import { expectSwarm, expectSwarms } from "./expect.ts";
 import { simulate } from "./simulation.ts";
 
 for (
@@ -54,9 +54,10 @@ Deno.test("hosts of three speeds end with the slowest of them", () => {
   expectSwarm(coldWave(16, { upRate: rate, downRate: rate }), { stretch: 1.05, originCopies: 1.03 });
 });
 
-Deno.test("an origin far away costs a quarter, not a multiple", () => {
+Deno.test("an origin far away costs a quarter on average, not a multiple", () => {
   const config = coldWave(16, { originLatencyMs: 50, schedulerLatencyMs: 20, latencyMs: 10 });
-  expectSwarm(config, { stretch: 1.25, originCopies: 1.01 });
+  // The best of 24 runs takes 1.19 × the bound, the worst 1.36.
+  expectSwarms(config, 24, { stretch: 1.4, originCopies: 1.01, mean: { stretch: 1.25 } });
 });
 
 Deno.test("rarest first is as fast as random, and in order the slowest; with few slots it costs little", () => {
