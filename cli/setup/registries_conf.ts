@@ -122,7 +122,15 @@ function wantedBy(order: SetupOrder): readonly Registry[] {
 
 /** A daemon that serves one registry alone does not look for a name in the path. */
 function locationFor({ host }: Registry, order: SetupOrder): string {
-  return theOne(order) === null ? `${order.mirror.host}/${host}` : order.mirror.host;
+  if (theOne(order) !== null) return order.mirror.host;
+  if (host.startsWith("[")) {
+    throw new LacewingError(
+      "usage",
+      `Cannot set up ${order.runtime} for ${host}: its address cannot stand in a mirror's location; give the registry a name`,
+    );
+  }
+  // A colon in a path is no reference to podman, which then does not go on to the registry either.
+  return `${order.mirror.host}/${host.replace(/:(\d+)$/, "__$1")}`;
 }
 
 /** Every entry outside of our blocks, in the order in which the files count. */

@@ -23,14 +23,22 @@ const TOKEN = /^[\w.~+/-]+=*$/;
 const TOKEN_LENGTH_MAX = 16 * 1024;
 const TIMEOUT_MS = 10_000;
 
-/** @returns the headers with which everyone may read it, or null: the client's own right is the only one */
+/** @returns the headers with which everyone may read it, or null: the client's own right is the only one, or it has none */
 export async function anonymousHeaders(
+  client: Pick<OriginClient, "send">,
+  read: RefusedRead,
+  signal: AbortSignal,
+): Promise<Field[] | null> {
+  return read.headers.some(isCredential) ? await strangersHeaders(client, read, signal) : null;
+}
+
+/** The same for a client without credentials as well, which may not have known that a token is wanted. */
+export async function strangersHeaders(
   client: Pick<OriginClient, "send">,
   { url, headers }: RefusedRead,
   signal: AbortSignal,
 ): Promise<Field[] | null> {
-  const strangers = headers.filter(([name]) => !/^(?:authorization|cookie)$/i.test(name));
-  if (strangers.length === headers.length) return null;
+  const strangers = headers.filter((field) => !isCredential(field));
   const limit = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
   try {
     const realm = await strangersWay(client, { url: new URL(url), headers: strangers }, limit);
@@ -42,6 +50,10 @@ export async function anonymousHeaders(
     if (error instanceof LacewingError || error === limit.reason) return null;
     throw error;
   }
+}
+
+export function isCredential([name]: Field): boolean {
+  return /^(?:authorization|cookie)$/i.test(name);
 }
 
 /** Where a stranger gets a token, `open` where none is needed, null where strangers get nothing. */

@@ -29,15 +29,26 @@ export class ClientExchange {
   #isChunked = false;
   #mayGoOn: boolean;
   #pendingHead: Uint8Array | null = null;
+  #head: RequestHead;
 
   /** @param signal aborted when the client went away or the proxy stops */
   constructor(
-    readonly head: RequestHead,
+    head: RequestHead,
     readonly body: RequestBody | null,
     private readonly sink: ByteWriter,
     readonly signal: AbortSignal,
   ) {
+    this.#head = head;
     this.#mayGoOn = keepsAlive(head);
+  }
+
+  get head(): RequestHead {
+    return this.#head;
+  }
+
+  /** From now on it is asked with these fields in place of the client's. */
+  askWith(fields: readonly Field[]): void {
+    this.#head = { ...this.#head, fields };
   }
 
   /** Whether any part of the answer was given: no other one can be then. */

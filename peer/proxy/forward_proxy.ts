@@ -91,6 +91,7 @@ export class ForwardProxy {
       scope: repository === undefined ? url.href : `${url.origin} ${repository}`,
       digest: digest === null ? null : formatDigest(digest),
       fields: [],
+      afterRefusal: null,
     };
   }
 }

@@ -12,7 +12,7 @@ import type { Source } from "../source/source.ts";
 import type { StreamingStarter } from "../task/task.ts";
 import { formatHostPort } from "../transfer/connection.ts";
 import { Access } from "./access.ts";
-import { anonymousHeaders } from "./anonymous_token.ts";
+import { anonymousHeaders, strangersHeaders } from "./anonymous_token.ts";
 import { ForwardProxy } from "./forward_proxy.ts";
 import { OriginClient } from "./origin_client.ts";
 import { OriginLinks } from "./origin_link.ts";
@@ -21,6 +21,7 @@ import { listenForProxy, ProxyServer } from "./proxy_server.ts";
 import { openPublicRecord } from "./public_record.ts";
 import { RegistryMirror, type RegistryMirrorConfig } from "./registry_mirror.ts";
 import { SharedContent } from "./shared_content.ts";
+import { Strangers } from "./strangers.ts";
 
 export interface ProxyDeps {
   readonly tasks: StreamingStarter;
@@ -91,7 +92,11 @@ export function startProxy({ tasks, source, clock, log, publicsPath }: ProxyDeps
     ...{ tasks, source, clock, log, access, pass },
     strangersHeaders: (read, signal) => anonymousHeaders(client, read, signal),
   });
-  const mirror = new RegistryMirror({ tasks, shared, pass, access, log, isOwn }, config);
+  const strangers = new Strangers({
+    clock,
+    strangersHeaders: (read, signal) => strangersHeaders(client, read, signal),
+  });
+  const mirror = new RegistryMirror({ tasks, shared, pass, access, strangers, log, isOwn }, config);
   const forward = new ForwardProxy({ shared, pass, links, isOwn }, config);
   if (!isLoopback(hostname) && config.basicAuth.username === "") {
     log.warn("the proxy is open to everyone who reaches it: set proxy.basicAuth, or listen on loopback", { hostname });

@@ -17,13 +17,15 @@ import type { Passage, PassThrough } from "./pass_through.ts";
 import { refusal } from "./refusals.ts";
 import { type MirrorConfig, override, type RegistryTarget, registryTarget } from "./registry_target.ts";
 import { isListed, type ProxyRule, type WhiteListEntry } from "./rules.ts";
-import type { SharedContent } from "./shared_content.ts";
+import type { Content, SharedContent } from "./shared_content.ts";
+import type { Strangers } from "./strangers.ts";
 
 export interface RegistryMirrorDeps {
   readonly tasks: StreamingStarter;
   readonly shared: SharedContent;
   readonly pass: PassThrough;
   readonly access: Access | null;
+  readonly strangers: Strangers;
   readonly log: Logger;
   /** Whether a URL leads back to this proxy. */
   readonly isOwn: (url: URL) => boolean;
@@ -35,6 +37,8 @@ export interface RegistryMirrorConfig extends MirrorConfig {
   readonly rules: readonly ProxyRule[];
   readonly whiteList: readonly WhiteListEntry[];
 }
+
+type MirrorPassage = Passage & Pick<Content, "afterRefusal">;
 
 /** Registries take manifests up to 4 MiB. */
 const MANIFEST_LENGTH_MAX = 8 * 1024 * 1024;
@@ -62,12 +66,16 @@ export class RegistryMirror {
     const passage: Passage = { url: target.url, scope, extra, isIdentity: true, digest };
     const rule = this.config.rules.find(({ regx }) => regx.test(target.url.href));
     const isShared = method === "GET" && target.kind === "blob" && target.digest !== null && rule?.direct !== true;
-    if (!isShared || scope === null) return await this.#pass(exchange, target, passage);
+    const read = target.isNamedByPath && scope !== null ? { scope, url: target.url, fields } : null;
+    if (read !== null) exchange.askWith(this.deps.strangers.known(read));
+    const afterRefusal = read === null ? null : () => this.deps.strangers.find(read, exchange.signal);
+    if (!isShared || scope === null) return await this.#pass(exchange, target, { ...passage, afterRefusal });
     await this.deps.shared.serve(exchange, {
       url: target.url,
       scope,
       digest: target.digest,
       fields: extra,
+      afterRefusal,
       ...this.#identity(exchange),
     });
   }
@@ -79,10 +87,10 @@ export class RegistryMirror {
     };
   }
 
-  async #pass(exchange: ClientExchange, target: RegistryTarget, passage: Passage): Promise<void> {
+  async #pass(exchange: ClientExchange, target: RegistryTarget, passage: MirrorPassage): Promise<void> {
     let answer: OriginAnswer;
     try {
-      answer = await this.deps.pass.ask(exchange, passage);
+      answer = await this.#ask(exchange, passage);
     } catch (error) {
       if (exchange.signal.aborted || !(error instanceof LacewingError)) throw error;
       if (await this.#standIn(exchange, target, passage)) return;
@@ -92,6 +100,19 @@ export class RegistryMirror {
     const isAway = [502, 503, 504].includes(owned.head.status);
     if (isAway && target.kind === "manifest" && await this.#standIn(exchange, target, passage)) return;
     await this.deps.pass.give(exchange, passage, owned);
+  }
+
+  async #ask(exchange: ClientExchange, passage: MirrorPassage): Promise<OriginAnswer> {
+    const answer = await this.deps.pass.ask(exchange, passage);
+    if (answer.head.status !== 401 || passage.afterRefusal === null) return answer;
+    const fields = await passage.afterRefusal().catch((error) => {
+      answer[Symbol.dispose]();
+      throw error;
+    });
+    if (fields === null) return answer;
+    answer[Symbol.dispose]();
+    exchange.askWith(fields);
+    return await this.deps.pass.ask(exchange, passage);
   }
 
   /** Answers in the place of a registry that is away, where that is possible. */

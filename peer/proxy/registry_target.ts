@@ -30,11 +30,15 @@ export interface RegistryTarget {
   readonly namespace: string | null;
   /** Whether the request named the registry, rather than the configuration. */
   readonly isNamed: boolean;
+  /** Whether its path did: such a client asks `/v2/` of the configured registry, and signs in there. */
+  readonly isNamedByPath: boolean;
 }
 
 /** Request headers that choose or change something here, and never travel on. */
 export const OVERRIDES = ["registry", "filter", "tag"].flatMap((name) => [`x-dragonfly-${name}`, `x-lacewing-${name}`]);
 const HOST = /^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
+/** A colon cannot stand in the path of an image's reference; `HOST__PORT` can, and no host ends so. */
+const PATH_PORT = /__(\d{1,5})$/;
 const DOCKER_HUB = new Set(["docker.io", "registry-1.docker.io", "index.docker.io"]);
 
 /**
@@ -60,6 +64,7 @@ export function registryTarget(target: string, fields: readonly Field[], config:
     digest: digest === null ? null : formatDigest(digest),
     namespace: named?.namespace ?? null,
     isNamed: named !== null,
+    isNamedByPath: named?.isByPath === true,
   };
 }
 
@@ -88,6 +93,7 @@ interface Named {
   readonly base: URL;
   readonly path: string;
   readonly namespace: string | null;
+  readonly isByPath?: true;
 }
 
 function namedRegistry(
@@ -103,11 +109,11 @@ function namedRegistry(
     return { base: registryUrl(namespace, config), path, namespace };
   }
   const match = /^\/v2\/([^/]+)(\/[^/]+\/.+)$/.exec(path);
-  const host = decode(match?.[1] ?? "");
+  const host = decode(match?.[1] ?? "").replace(PATH_PORT, ":$1");
   // Docker's rule for the first component of a reference: a host has a dot or a port, or is localhost.
   const isHost = (host === "localhost" || /[.:]/.test(host)) && HOST.test(host);
   if (!isHost || URL.parse(`https://${host}`) === null) return null;
-  return { base: registryUrl(host, config), path: `/v2${match?.[2]}`, namespace: null };
+  return { base: registryUrl(host, config), path: `/v2${match?.[2]}`, namespace: null, isByPath: true };
 }
 
 function headerUrl(text: string, config: MirrorConfig): URL {

@@ -30,6 +30,8 @@ export interface Content {
   readonly digest: string | null;
   /** Further fields of the answer. */
   readonly fields: readonly Field[];
+  /** What to ask with in place of the client's fields after the origin's 401, or null where that is the last word. */
+  readonly afterRefusal: (() => Promise<readonly Field[] | null>) | null;
 }
 
 /** Bounds of the messages between hosts. */
@@ -118,14 +120,13 @@ export class SharedContent {
   }
 
   async #pass(exchange: ClientExchange, content: Content): Promise<void> {
-    const { scope, url, fields } = content;
-    await this.deps.pass.serve(exchange, {
-      url,
-      scope,
-      extra: fields,
-      isIdentity: true,
-      digest: digestOf(content),
-    });
+    const { scope, url, fields, afterRefusal } = content;
+    const passage = { url, scope, extra: fields, isIdentity: true, digest: digestOf(content) };
+    using answer = await this.deps.pass.ask(exchange, passage);
+    const others = answer.head.status === 401 && afterRefusal !== null ? await afterRefusal() : null;
+    if (others === null) return await this.deps.pass.give(exchange, passage, answer);
+    exchange.askWith(others);
+    await this.serve(exchange, { ...content, afterRefusal: null });
   }
 }
 

@@ -123,7 +123,7 @@ Deno.test("the mirror and its registries are those of the daemon that runs", asy
     "--dry-run",
   ]);
   assertEquals(podman.code, 0, podman.stderr);
-  assert(podman.stdout.includes(`location = "${daemon.proxy}/r.test:5000"`), podman.stdout);
+  assert(podman.stdout.includes(`location = "${daemon.proxy}/r.test__5000"`), podman.stdout);
   assert(podman.stdout.includes(`location = "${daemon.proxy}/docker.io"`));
   assert(podman.stderr.includes("proxy.basicAuth") && !podman.stderr.includes("no daemon answers"), podman.stderr);
 });

@@ -19,7 +19,7 @@ async function setUp(
 }
 
 const entries = (files: MemoryFiles) => tablesIn(readToml(files.texts.get(PATH) ?? "", PATH).registry);
-const mirror = (host: string) => ({ location: `127.0.0.1:65001/${host}`, insecure: true });
+const mirror = (host: string) => ({ location: `127.0.0.1:65001/${host.replace(":", "__")}`, insecure: true });
 
 Deno.test("every registry gets an entry whose mirror names it in its path", async () => {
   const files = new MemoryFiles();
@@ -148,3 +148,11 @@ for (const path of [MAIN, PATH, `${FOLDER}/a.conf`]) {
     assertEquals(error.code, "config_invalid");
   });
 }
+
+Deno.test("a port stands in a path as podman can read it, an address of IPv6 not at all", async () => {
+  const files = new MemoryFiles();
+  await setUp(files, { registries: ["r.test:5000"] });
+  assertEquals(tablesIn(entries(files)[0]?.mirror)[0]?.location, "127.0.0.1:65001/r.test__5000");
+  const error = await assertRejects(() => setUp(files, { registries: ["[fd00::1]:5000"] }), LacewingError, "give the");
+  assertEquals(error.code, "usage");
+});

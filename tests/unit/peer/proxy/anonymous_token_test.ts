@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { LacewingError } from "../../../../peer/core/errors.ts";
-import { anonymousHeaders } from "../../../../peer/proxy/anonymous_token.ts";
+import { anonymousHeaders, strangersHeaders } from "../../../../peer/proxy/anonymous_token.ts";
 import type { Field } from "../../../../peer/proxy/http_message.ts";
 import type { OriginAnswer, OriginRequest } from "../../../../peer/proxy/origin_client.ts";
 
@@ -86,4 +86,13 @@ Deno.test("a client without credentials is a stranger already", async () => {
   const made = client();
   assertEquals(await anonymousHeaders(made, { ...READ, headers: [["X-Lab", "1"]] }, SIGNAL), null);
   assertEquals(made.asked, []);
+});
+
+Deno.test("a client without credentials may not have known that a token is wanted", async () => {
+  const made = client({ status: 401, challenge: SCOPED }, token({ token: "new" }));
+  const headers: Field[] = [["X-Lab", "1"]];
+  assertEquals(await strangersHeaders(made, { ...READ, headers }, SIGNAL), [...headers, [
+    "Authorization",
+    "Bearer new",
+  ]]);
 });

@@ -27,6 +27,12 @@ for (
     ["/v2/a/tags/list?ns=localhost", [], "http://localhost/v2/a/tags/list?ns=localhost"],
     ["/v2/h.test/app/manifests/v1", [], "https://h.test/v2/app/manifests/v1"],
     ["/v2/h.test%3A5000/app/manifests/v1", [], "https://h.test:5000/v2/app/manifests/v1"],
+    ["/v2/h.test__5000/app/manifests/v1", [], "https://h.test:5000/v2/app/manifests/v1"],
+    ["/v2/registry__5000/app/manifests/v1", [], "https://registry:5000/v2/app/manifests/v1"],
+    ["/v2/own.test__5000/app/manifests/v1", [], "https://own.test/v2/app/manifests/v1"],
+    ["/v2/a_b__5000/app/manifests/v1", [], "https://mirror.test/base/v2/a_b__5000/app/manifests/v1"],
+    ["/v2/lib__x/app/manifests/v1", [], "https://mirror.test/base/v2/lib__x/app/manifests/v1"],
+    ["/v2/h.test__99999/app/manifests/v1", [], "https://mirror.test/base/v2/h.test__99999/app/manifests/v1"],
     ["/v2/localhost:5000/a/b/manifests/v1", [], "http://localhost:5000/v2/a/b/manifests/v1"],
     ["/v2/registry.test/app/tags/list", [], "http://10.0.0.1:6010/v2/app/tags/list"],
     [
@@ -99,3 +105,16 @@ Deno.test("override() takes our own header before Dragonfly's", () => {
   const fields: Field[] = [["X-Dragonfly-Filter", "a"], ["X-LACEWING-FILTER", "b"], ["X-Dragonfly-Tag", "t"]];
   assertEquals([override(fields, "filter"), override(fields, "tag"), override(fields, "registry")], ["b", "t", null]);
 });
+
+for (
+  const [target, fields, isByPath] of [
+    ["/v2/h.test/app/manifests/v1", [], true],
+    ["/v2/app/manifests/v1?ns=h.test", [], false],
+    ["/v2/app/manifests/v1", [["X-Lacewing-Registry", "h.test"]], false],
+    ["/v2/lib/app/manifests/v1", [], false],
+  ] as [string, Field[], boolean][]
+) {
+  Deno.test(`the registry of ${target} ${fields.join()} is ${isByPath ? "" : "not "}named by the path`, () => {
+    assertEquals(registryTarget(target, fields, CONFIG).isNamedByPath, isByPath);
+  });
+}
