@@ -54,6 +54,7 @@ export function bench(
   const store = new MemoryStore();
   const around = new FakeNeighbourhood(content, PIECE, new Map(Object.entries(neighbours)));
   const traffic = { sourceBytes: 0, wastedBytes: 0 };
+  const tempDir = Deno.makeTempDirSync({ prefix: "lacewing-test-" });
   const tasks = new TaskManager({
     store,
     source,
@@ -66,7 +67,7 @@ export function bench(
     clock,
     random: seededRandom(1),
     log: silentLogger,
-    tempDir: Deno.makeTempDirSync(),
+    tempDir,
     onStored: () => {},
   }, { concurrentPieceCount: 4, maxConnections: 2, perTaskRateLimit: 0, autoBackSource: true, lingerMs: 0 });
   return {
@@ -79,6 +80,7 @@ export function bench(
     async [Symbol.asyncDispose]() {
       await tasks[Symbol.asyncDispose]();
       await store[Symbol.asyncDispose]();
+      await Deno.remove(tempDir, { recursive: true });
     },
   };
 }
