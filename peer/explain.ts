@@ -91,16 +91,21 @@ function* proxyUrls(
   }
   // The name by which clients call a registry that is reached at another URL.
   const known = proxy.registries.find((registry) => new URL(registry.url).host === url.host);
-  const name = known?.host ?? url.host;
+  const name = url.searchParams.get("ns") || (known?.host ?? url.host);
   // As text: the other parameters keep the encoding that they have.
-  const named = url.searchParams.has("ns") ? url.search : `${url.search || "?"}&ns=${encodeURIComponent(name)}`;
+  const others = url.search.replace(/^\?/, "").split("&").filter((one) => one !== "" && !/^ns(?:=|$)/.test(one)).join(
+    "&",
+  );
+  const nameless = others === "" ? "" : `?${others}`;
+  const named = url.searchParams.has("ns") ? url.search : `${nameless || "?"}&ns=${encodeURIComponent(name)}`;
   const targets = [
     ["containerd", `${url.pathname}${named.replace("?&", "?")}`],
-    ["mirror", `/v2/${name}${url.pathname.slice("/v2".length)}${url.search}`],
+    // They never send one.
+    ["mirror", `/v2/${name}${url.pathname.slice("/v2".length)}${nameless}`],
   ] as const;
   for (const [way, path] of targets) {
     // Where names do not count, podman is set up without one in the path.
-    const target = registryTarget(proxy.dynamic || way === "containerd" ? path : url.pathname + url.search, [], proxy);
+    const target = registryTarget(proxy.dynamic || way === "containerd" ? path : url.pathname + nameless, [], proxy);
     const rule = proxy.rules.find(({ regx }) => regx.test(target.url.href));
     const isBlob = target.kind === "blob" && target.digest !== null;
     yield { way, url: target.url, shared: isBlob && rule?.direct !== true };

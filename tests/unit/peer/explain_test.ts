@@ -56,6 +56,26 @@ const ROWS: [string, string, string, [string, string, boolean][]][] = [
     ],
   ],
   [
+    "a URL as containerd asks the mirror for it is podman's without ns",
+    `https://r.test/v2/a/blobs/${DIGEST}?x=%7E&ns=r.test`,
+    "",
+    [
+      ["request", `https://r.test/v2/a/blobs/${DIGEST}?x=%7E&ns=r.test`, true],
+      ["containerd", `https://r.test/v2/a/blobs/${DIGEST}?x=%7E&ns=r.test`, true],
+      ["mirror", `https://r.test/v2/a/blobs/${DIGEST}?x=%7E`, true],
+    ],
+  ],
+  [
+    "the registry of a URL to the mirror itself is the one that ns names",
+    `http://127.0.0.1:65001/v2/a/blobs/${DIGEST}?ns=r.test`,
+    "",
+    [
+      ["request", `http://127.0.0.1:65001/v2/a/blobs/${DIGEST}?ns=r.test`, true],
+      ["containerd", `https://r.test/v2/a/blobs/${DIGEST}?ns=r.test`, true],
+      ["mirror", `https://r.test/v2/a/blobs/${DIGEST}`, true],
+    ],
+  ],
+  [
     "the name of a registry gives the URL that the daemon is configured with",
     `https://r.test:5000/v2/a/blobs/${DIGEST}?x=%7E`,
     '  registryMirror: { registries: [{ host: "r.test:5000", url: "http://10.0.0.5:5000" }] }\n',
