@@ -88,6 +88,7 @@ export class SharedContent {
       // A request's digest is that of the bytes it asks for.
       digest: range === null ? digestOf(content) : null,
       range,
+      inOrder: true,
       disableBackSource: false,
       rateLimitBytesPerSecond: 0,
       ...(traceparent === null || !TRACEPARENT.test(traceparent) ? {} : { traceparent }),

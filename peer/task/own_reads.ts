@@ -13,6 +13,18 @@ import type { PiecePicker } from "./piece_picker.ts";
 
 /** Bytes that a host without neighbours asks for with one request: small, because a scheduler that comes back knows nothing of it. */
 const RUN_LENGTH = 4 * 1024 * 1024;
+/**
+ * The same for a reader in order that one connection serves: the first of them, each is twice as long as the one before, and
+ * the most. docker-registry spends 5 ms on every request: 0.65 CPU seconds on 385 MiB in runs of 4 MiB, 0.2 in runs of 64.
+ */
+const LONG_RUN_LENGTH = 16 * 1024 * 1024;
+const LONG_RUN_LENGTH_MAX = 64 * 1024 * 1024;
+/** A reader that has waited at the edge of what is here for so long is given all connections, */
+const EDGE_MS = 150;
+/** but where all origins together send more than this, bytes per second, it waits for the CPU. */
+const FAST_BYTES_PER_SECOND = 64 * 1024 * 1024;
+/** So far ahead of a reader one connection is enough again: more than all bring in one round. */
+const LEAD_LENGTH = 32 * 1024 * 1024;
 /** How long a host whose neighbours have something waits for a scheduler. */
 const GRACE_MS = 1_000;
 /** Connections of such a host: all of the swarm read at once, and what is half read when a scheduler is back was for nothing. */
@@ -29,6 +41,11 @@ export interface OwnReadsOptions {
 
 export class OwnReads {
   #sinceMs: number | null = null;
+  /** Whether one connection brings more than the reader in order takes, as far as it was seen. */
+  #isOutrun = true;
+  /** Since when the reader has been at the edge of what is here. */
+  #edge: { sinceMs: number; readBytes: number } | null = null;
+  #longRunLength = LONG_RUN_LENGTH;
 
   constructor(private readonly picker: PiecePicker, private readonly options: OwnReadsOptions) {}
 
@@ -46,14 +63,17 @@ export class OwnReads {
    * The run to read now beside `active` others, or null.
    *
    * @param isServed whether neighbours send pieces now: then one piece at a time is read beside them
+   * @param readBytes what all origins have sent so far
    */
-  next({ active, isServed }: { active: number; isServed: boolean }, nowMs: number): {
-    readonly first: number;
-    readonly count: number;
-  } | null {
+  next(
+    { active, isServed, readBytes }: { active: number; isServed: boolean; readBytes: number },
+    nowMs: number,
+  ): { readonly first: number; readonly count: number } | null {
     const { ranges, connections } = this.options;
     if (this.#sinceMs === null || active >= (ranges ? connections : 1)) return null;
-    if (!this.picker.hasOffers) return ranges ? this.#nextInOrder(active) : this.#whole();
+    if (!this.picker.hasOffers) {
+      return ranges ? this.#nextInOrder(active, this.#isOneEnough({ nowMs, readBytes })) : this.#whole();
+    }
     if (nowMs - this.#sinceMs < GRACE_MS || active >= (isServed ? 1 : CONNECTIONS_MAX)) return null;
     return ranges ? this.#nextAtRandom(isServed) : this.#whole();
   }
@@ -63,16 +83,35 @@ export class OwnReads {
   }
 
   /** The first run of wanted pieces that nobody works on. */
-  #nextInOrder(active: number): { first: number; count: number } | null {
-    const { pieceLength, connections } = this.options;
-    const max = Math.max(1, Math.floor(RUN_LENGTH / pieceLength));
+  #nextInOrder(active: number, isOneEnough: boolean): { first: number; count: number } | null {
+    const { pieceLength } = this.options;
+    const connections = isOneEnough ? 1 : this.options.connections;
+    if (active >= connections) return null;
+    const length = isOneEnough ? this.#longRunLength : RUN_LENGTH;
+    const max = Math.max(1, Math.floor(length / pieceLength));
     const idle = this.picker.idlePieces(max * connections);
     const first = idle[0];
     if (first === undefined) return null;
     const share = Math.min(max, Math.ceil(idle.length / (connections - active)));
     let count = 1;
     while (count < share && idle[count] === first + count) count += 1;
+    if (isOneEnough) this.#longRunLength = Math.min(this.#longRunLength * 2, LONG_RUN_LENGTH_MAX);
     return { first, count };
+  }
+
+  /** Whether a reader in order gets what it takes from one connection. */
+  #isOneEnough({ nowMs, readBytes }: { nowMs: number; readBytes: number }): boolean {
+    const pieces = Math.ceil(LEAD_LENGTH / this.options.pieceLength);
+    const lead = this.picker.leadOfReader(pieces);
+    if (lead === null) return false;
+    if (lead === pieces) this.#isOutrun = true;
+    if (lead > 1) this.#edge = null;
+    else this.#edge ??= { sinceMs: nowMs, readBytes };
+    if (this.#edge === null || nowMs - this.#edge.sinceMs < EDGE_MS) return this.#isOutrun;
+    const isFast = (readBytes - this.#edge.readBytes) * 1000 > FAST_BYTES_PER_SECOND * (nowMs - this.#edge.sinceMs);
+    if (!isFast) this.#isOutrun = false;
+    this.#edge = null;
+    return this.#isOutrun;
   }
 
   /** What a neighbour offers and nobody asks for has a digest that no scheduler has told: it comes last. */

@@ -76,6 +76,19 @@ export class PiecePicker {
     this.#windowCount = count;
   }
 
+  /** The reader that set the window there last reads no more. */
+  endWindow(first: number): void {
+    if (this.#windowFirst === first) this.#windowCount = 0;
+  }
+
+  /** Pieces held in a row from where the reader in order is, at most `max`; null without such a reader. */
+  leadOfReader(max: number): number | null {
+    if (this.#windowCount === 0) return null;
+    let lead = 0;
+    while (lead < max && this.isHeld(this.#windowFirst + lead)) lead += 1;
+    return lead;
+  }
+
   /** Everything that a neighbour has now; null takes its offer back. */
   offer(hostId: string, pieces: Bitmap | null, { isNear = false } = {}): void {
     this.lost(hostId);

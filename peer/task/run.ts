@@ -37,6 +37,7 @@ export class Run implements StreamingRun {
   readonly #attached = Promise.withResolvers<Session>();
   readonly #opened = Promise.withResolvers<Opened>();
   #range: ByteRange | null = null;
+  #windowFirst = 0;
   #remaining = 0;
   #fromLocal = 0;
   #fromPeers = 0;
@@ -138,7 +139,8 @@ export class Run implements StreamingRun {
     const end = range.offset + range.length;
     while (offset < end) {
       const number = Math.floor(offset / pieceLength);
-      if (!session.isComplete) session.setWindow(number, Math.max(1, Math.ceil(READ_AHEAD_LENGTH / pieceLength)));
+      this.#windowFirst = number;
+      if (!session.isComplete) session.setWindow(number, readAhead(session));
       await session.pieceHeld(number, this.#ended.signal);
       const until = Math.min((number + 1) * pieceLength, end);
       const read = await this.#stored(session, buffer.subarray(0, Math.min(buffer.length, until - offset)), offset);
@@ -166,6 +168,7 @@ export class Run implements StreamingRun {
 
   [Symbol.asyncDispose](): Promise<void> {
     this.fail(new DOMException("The request is not needed any more", "AbortError"));
+    this.#session?.picker.endWindow(this.#windowFirst);
     this.deps.onDisposed(this);
     return Promise.resolve();
   }
@@ -185,6 +188,8 @@ export class Run implements StreamingRun {
       if (session.picker.isHeld(number)) this.#fromLocal += this.#overlap(number);
     }
     this.#remaining -= this.#fromLocal;
+    this.#windowFirst = first;
+    if (this.request.inOrder === true) session.picker.setWindow(first, readAhead(session));
     session.want(first, count);
     this.#attached.resolve(session);
     this.#notify();
@@ -253,4 +258,9 @@ export class Run implements StreamingRun {
       for (const listener of this.#listeners) listener();
     });
   }
+}
+
+/** Pieces that go before others ahead of a reader. */
+function readAhead({ layout: { pieceLength } }: Session): number {
+  return Math.max(1, Math.ceil(READ_AHEAD_LENGTH / pieceLength));
 }

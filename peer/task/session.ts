@@ -99,6 +99,7 @@ export class Session {
       connections: options.connections,
       onPiece: (number, sha256) => events.onRead([[number, sha256]]),
       onBytes: (length) => deps.traffic.sourceBytes += length,
+      readBytes: () => deps.traffic.sourceBytes,
       onLeaseEnd: (leaseId, error) => {
         events.onLeaseEnd(leaseId, error);
         this.#pump();

@@ -43,6 +43,8 @@ export interface SourceWorkOptions {
   /** A piece was read whole (or was here already and is asked for by a lease). */
   readonly onPiece: (number: number, sha256: string) => void;
   readonly onBytes: (length: number) => void;
+  /** Bytes that all origins have sent to this host so far. */
+  readonly readBytes: () => number;
   readonly onLeaseEnd: (leaseId: number, error: unknown) => void;
   /** Working alone failed for good. */
   readonly onFatal: (error: unknown) => void;
@@ -101,7 +103,8 @@ export class SourceWork {
   pump(): void {
     const { piece_length: pieceLength } = this.options.ledger.meta;
     while (!this.#stop.signal.aborted && this.activeCount < piecesAtOnce(this.deps.limiters, pieceLength)) {
-      const state = { active: this.#ownRuns.size, isServed: this.options.isServed() };
+      const { isServed, readBytes } = this.options;
+      const state = { active: this.#ownRuns.size, isServed: isServed(), readBytes: readBytes() };
       const run = this.#own.next(state, this.deps.clock.nowMs());
       if (run === null) return;
       const controller = new AbortController();

@@ -17,6 +17,8 @@ export interface TaskRequest {
   readonly digest: Digest | null;
   /** Part wanted; null is all. */
   readonly range: RangeSpec | null;
+  /** Whether the bytes will be read in order while they come: the first ones are needed first. Default: the file is wanted. */
+  readonly inOrder?: boolean;
   readonly disableBackSource: boolean;
   /** Bytes per second; 0 is no limit. */
   readonly rateLimitBytesPerSecond: number;

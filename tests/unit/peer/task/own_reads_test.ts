@@ -5,7 +5,7 @@ import { OwnReads } from "../../../../peer/task/own_reads.ts";
 import { PiecePicker } from "../../../../peer/task/piece_picker.ts";
 
 const MIB = 1024 * 1024;
-const IDLE = { active: 0, isServed: false };
+const IDLE = { active: 0, isServed: false, readBytes: 0 };
 
 function setUp(pieceCount: number, { offered = null as readonly number[] | null, ranges = true, seed = 1 } = {}) {
   const random = seededRandom(seed);
@@ -31,11 +31,11 @@ Deno.test("OwnReads reads runs in order, at once and over all connections, where
   const { own, picker } = setUp(64);
   own.setAlone(true, 0);
   for (let active = 0; active < 4; active++) {
-    const run = own.next({ active, isServed: false }, 0);
+    const run = own.next({ ...IDLE, active }, 0);
     assertEquals(run, { first: 4 * active, count: 4 });
     for (let number = run!.first; number < run!.first + 4; number++) picker.reading(number);
   }
-  assertEquals(own.next({ active: 4, isServed: false }, 0), null);
+  assertEquals(own.next({ ...IDLE, active: 4 }, 0), null);
 });
 
 Deno.test("OwnReads shares what is left among its connections", () => {
@@ -71,8 +71,8 @@ Deno.test("OwnReads reads what neighbours offer last, and only when they send no
   own.setAlone(true, 0);
   assertEquals(own.next(IDLE, 1_000), { first: 1, count: 1 });
   picker.reading(1);
-  assertEquals(own.next({ active: 0, isServed: true }, 1_000), null);
-  assertEquals(own.next({ active: 1, isServed: false }, 1_000), { first: 0, count: 1 });
+  assertEquals(own.next({ ...IDLE, active: 0, isServed: true }, 1_000), null);
+  assertEquals(own.next({ ...IDLE, active: 1 }, 1_000), { first: 0, count: 1 });
   picker.reading(0);
   assertEquals(own.next(IDLE, 1_000), null);
 });
@@ -80,17 +80,73 @@ Deno.test("OwnReads reads what neighbours offer last, and only when they send no
 Deno.test("OwnReads reads two pieces at a time among neighbours, one beside those that send", () => {
   const { own } = setUp(8, { offered: [0] });
   own.setAlone(true, 0);
-  assert(own.next({ active: 0, isServed: true }, 1_000) !== null);
-  assertEquals(own.next({ active: 1, isServed: true }, 1_000), null);
-  assert(own.next({ active: 1, isServed: false }, 1_000) !== null);
-  assertEquals(own.next({ active: 2, isServed: false }, 1_000), null);
+  assert(own.next({ ...IDLE, active: 0, isServed: true }, 1_000) !== null);
+  assertEquals(own.next({ ...IDLE, active: 1, isServed: true }, 1_000), null);
+  assert(own.next({ ...IDLE, active: 1 }, 1_000) !== null);
+  assertEquals(own.next({ ...IDLE, active: 2 }, 1_000), null);
 });
 
 Deno.test("OwnReads reads an origin without ranges once, as a whole", () => {
   const { own, picker } = setUp(8, { ranges: false });
   own.setAlone(true, 0);
   assertEquals(own.next(IDLE, 0), { first: 0, count: 8 });
-  assertEquals(own.next({ active: 1, isServed: false }, 0), null);
+  assertEquals(own.next({ ...IDLE, active: 1 }, 0), null);
   for (let number = 0; number < 8; number++) picker.held(number);
   assertEquals(own.next(IDLE, 0), null);
+});
+
+Deno.test("OwnReads gives a reader in order one connection, and each time a run twice as long up to 64 MiB", () => {
+  const { own, picker } = setUp(256);
+  picker.setWindow(0, 8);
+  own.setAlone(true, 0);
+  const counts: number[] = [];
+  for (let run = own.next(IDLE, 0); run !== null; run = own.next(IDLE, 0)) {
+    assertEquals(own.next({ ...IDLE, active: 1 }, 0), null);
+    for (let number = run.first; number < run.first + run.count; number++) picker.held(number);
+    counts.push(run.count);
+  }
+  assertEquals(counts, [16, 32, 64, 64, 64, 16]);
+});
+
+/** A reader whose next piece is being read. */
+function waitingReader() {
+  const made = setUp(128);
+  made.own.setAlone(true, 0);
+  made.picker.setWindow(0, 8);
+  const { count } = made.own.next(IDLE, 0)!;
+  for (let number = 0; number < count; number++) made.picker.reading(number);
+  return made;
+}
+
+Deno.test("OwnReads gives a reader that waits for a slow origin all connections", () => {
+  const { own } = waitingReader();
+  assertEquals(own.next({ ...IDLE, active: 1, readBytes: 2 * MIB }, 149), null);
+  assertEquals(own.next({ ...IDLE, active: 1, readBytes: 2 * MIB }, 150), { first: 16, count: 4 });
+});
+
+Deno.test("OwnReads gives a reader no more connections while the origins send faster than 64 MiB a second", () => {
+  const { own } = waitingReader();
+  assertEquals(own.next({ ...IDLE, active: 1, readBytes: 10 * MIB }, 150), null);
+  assertEquals(own.next({ ...IDLE, active: 1, readBytes: 10 * MIB }, 200), null);
+  assert(own.next({ ...IDLE, active: 1, readBytes: 11 * MIB }, 350) !== null);
+});
+
+Deno.test("OwnReads gives a reader no more connections while the next pieces are here", () => {
+  const { own, picker } = waitingReader();
+  assertEquals(own.next({ ...IDLE, active: 1 }, 100), null);
+  for (const number of [0, 1]) picker.held(number);
+  assertEquals(own.next({ ...IDLE, active: 1 }, 200), null);
+});
+
+Deno.test("OwnReads goes back to one connection when 32 MiB are here ahead of the reader", () => {
+  const { own, picker } = waitingReader();
+  assert(own.next({ ...IDLE, active: 1 }, 150) !== null);
+  for (let number = 0; number < 31; number++) picker.held(number);
+  assert(own.next({ ...IDLE, active: 1 }, 151) !== null);
+  picker.held(31);
+  assertEquals(own.next({ ...IDLE, active: 1 }, 152), null);
+  picker.endWindow(1);
+  assertEquals(own.next({ ...IDLE, active: 1 }, 152), null);
+  picker.endWindow(0);
+  assertEquals(own.next({ ...IDLE, active: 1 }, 152), { first: 32, count: 4 });
 });

@@ -61,3 +61,22 @@ Deno.test("without a limit several pieces are under way at once", async () => {
   const opened = made.source.requests.length;
   assert(opened > 2, `${opened} requests to the origin`);
 });
+
+Deno.test("alone, what is read in order is asked of the origin with one request behind the first", async () => {
+  await using made = bench(SIZE);
+  await using run = made.start({ inOrder: true });
+  let read = 0;
+  for await (const part of run.read()) read += part.length;
+  assertEquals([read, made.source.requests.length], [SIZE, 2]);
+});
+
+Deno.test("when a reader in order gives up, whoever wants the file gets it over all connections", async () => {
+  await using made = bench(SIZE);
+  const run = made.start({ inOrder: true });
+  await using other = made.start();
+  await run.opened;
+  await run[Symbol.asyncDispose]();
+  await other.finished;
+  const opened = made.source.requests.length;
+  assert(opened > 2, `${opened} requests to the origin`);
+});
