@@ -10,7 +10,7 @@
  */
 import { commitOf } from "../cli/commands/version.ts";
 import { toAscii } from "./ascii.ts";
-import { denoFlags, mapInUse, projectRoot } from "./deno.ts";
+import { denoFlags, mapInUse, projectRoot, v8Flags } from "./deno.ts";
 import { loadBuiltinsLate } from "./lazy_builtins.ts";
 
 interface Executable {
@@ -63,8 +63,8 @@ export function readWishes(args: readonly string[], root: string): Wishes {
 }
 
 /** The first line of a bundle: it makes the file a command of its own. */
-export function shebang(permissions: readonly string[], unstable: readonly string[]): string {
-  return `#!/usr/bin/env -S deno run ${[...BUNDLE_RUN_FLAGS, ...unstable, ...permissions].join(" ")}\n`;
+export function shebang(permissions: readonly string[], settings: readonly string[]): string {
+  return `#!/usr/bin/env -S deno run ${[...BUNDLE_RUN_FLAGS, ...settings, ...permissions].join(" ")}\n`;
 }
 
 /** Whether the output of a failed `deno compile` says that denort could not be had. */
@@ -88,7 +88,7 @@ async function bundle({ entry, permissions }: Executable, root: string, path: st
   const flags = ["bundle", "--quiet", ...denoFlags(mapInUse(), root), "--platform=deno", `--output=${path}`];
   const { success, stderr } = await deno([...flags, `${root}/${entry}`], root);
   if (!success) throw new Error(`Cannot bundle ${entry}:\n${stderr}`);
-  const head = shebang(permissions, await unstableFlags(root));
+  const head = shebang(permissions, [...v8Flags(entry), ...await unstableFlags(root)]);
   const commit = commitOf(new URL(`file://${root}/`)) ?? "";
   const program = (await Deno.readTextFile(path)).replace(BUILT_FROM, (_, name) => `${name} = "${commit}"`);
   await Deno.writeTextFile(path, head + toAscii(loadBuiltinsLate(program)), { mode: 0o755 });
@@ -96,9 +96,16 @@ async function bundle({ entry, permissions }: Executable, root: string, path: st
 }
 
 /** @returns false when denort cannot be had */
-async function compile({ name, permissions }: Executable, root: string, wishes: Wishes): Promise<boolean> {
+async function compile({ name, entry, permissions }: Executable, root: string, wishes: Wishes): Promise<boolean> {
   const target = wishes.target === null ? [] : [`--target=${wishes.target}`];
-  const settings = ["--no-config", "--no-lock", "--no-check", "--no-prompt", ...await unstableFlags(root)];
+  const settings = [
+    "--no-config",
+    "--no-lock",
+    "--no-check",
+    "--no-prompt",
+    ...v8Flags(entry),
+    ...await unstableFlags(root),
+  ];
   const paths = [`--output=${wishes.out}/${name}`, `${wishes.out}/${name}.js`];
   const { success, stderr } = await deno(["compile", ...settings, ...target, ...permissions, ...paths], root);
   if (!success && !lacksDenort(stderr)) throw new Error(`Cannot compile ${name}:\n${stderr}`);

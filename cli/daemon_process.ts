@@ -22,6 +22,8 @@ const ALREADY_RUNNING_CODE = 1;
 /** Tells the daemon that it may leave when there is no work (5 min unless its configuration says otherwise). */
 const STARTED_BY_CLIENT = { LACEWING_STARTED_BY_CLIENT: "1" };
 const MESSAGE_LENGTH_MAX = 300;
+/** As for all that may be a daemon (.ci/deno.ts). */
+const V8_FLAGS = ["--v8-flags=--max-semi-space-size=1"];
 /** As in the first line of a bundle (.ci/compile.ts); without them it would be read by the configuration around it. */
 const BUNDLE_FLAGS = [
   ...["--ext=js", "--no-config", "--no-lock", "--no-prompt", "--no-remote", "--no-npm"],
@@ -170,9 +172,10 @@ export function selfCommand(): { command: string; args: string[] } {
   const command = Deno.execPath();
   if (Deno.build.standalone) return { command, args: [] };
   const own = new URL(import.meta.url);
-  if (!own.pathname.endsWith(".ts")) return { command, args: ["run", "-A", ...BUNDLE_FLAGS, own.href] };
+  if (!own.pathname.endsWith(".ts")) return { command, args: ["run", "-A", ...V8_FLAGS, ...BUNDLE_FLAGS, own.href] };
   const root = decodeURIComponent(new URL("..", own).pathname);
   const isNpmMap = import.meta.resolve("@std/cli/parse-args").startsWith("file:");
   const map = isNpmMap ? [`--import-map=${root}import_map.npm.json`] : [];
-  return { command, args: ["run", "-A", "--no-lock", `--config=${root}deno.json`, ...map, `${root}cli/main.ts`] };
+  const settings = [...V8_FLAGS, "--no-lock", `--config=${root}deno.json`, ...map];
+  return { command, args: ["run", "-A", ...settings, `${root}cli/main.ts`] };
 }

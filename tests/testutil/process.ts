@@ -4,7 +4,7 @@
  * what it wrote, and leaves nothing behind when it is disposed of.
  */
 import { stringify } from "@std/yaml";
-import { denoFlags, mapInUse, projectRoot } from "../../.ci/deno.ts";
+import { denoFlags, mapInUse, projectRoot, v8Flags } from "../../.ci/deno.ts";
 import { Child, type ChildResult, runToEnd } from "./child.ts";
 
 /** How a process is started; every part may be left out. */
@@ -39,7 +39,7 @@ const HOSTS_TIMEOUT_MS = 20_000;
 
 /** Arguments of `deno` that run one of the project's entries under the import map in use. */
 export function denoRun(entry: string): string[] {
-  return ["run", "-A", ...denoFlags(mapInUse()), `${projectRoot()}/${entry}`];
+  return ["run", "-A", ...v8Flags(entry), ...denoFlags(mapInUse()), `${projectRoot()}/${entry}`];
 }
 
 /** Runs the client from source. `cwd` is for relative output paths. */

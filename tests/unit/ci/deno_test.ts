@@ -1,7 +1,7 @@
 /** The task runner: what it plans, how it asks JSR, and, with real processes in a copy of its own, what a task gets. */
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { toText } from "@std/streams/to-text";
-import { denoFlags, plan, probeJsr, projectRoot } from "../../../.ci/deno.ts";
+import { denoFlags, plan, probeJsr, projectRoot, v8Flags } from "../../../.ci/deno.ts";
 
 const ROOT = projectRoot();
 const PLACE = { root: ROOT, userCwd: `${ROOT}/tests`, map: "npm" } as const;
@@ -17,10 +17,18 @@ const ENTRIES: Array<[task: string, entry: string]> = [
 ];
 for (const [task, entry] of ENTRIES) {
   Deno.test(`plan() runs ${entry} for ${task}, where the user stands`, () => {
-    const wanted = { cwd: PLACE.userCwd, args: ["run", "-A", ...FLAGS, `${ROOT}/${entry}`, "-O", "out"] };
+    const wanted = {
+      cwd: PLACE.userCwd,
+      args: ["run", "-A", ...v8Flags(entry), ...FLAGS, `${ROOT}/${entry}`, "-O", "out"],
+    };
     assertEquals(plan(task, ["-O", "out"], PLACE), [wanted]);
   });
 }
+
+Deno.test("only what may be a daemon gets little space for new objects", () => {
+  const small = ENTRIES.filter(([, entry]) => v8Flags(entry).join().includes("semi-space")).map(([task]) => task);
+  assertEquals(small, ["client", "daemon"]);
+});
 
 Deno.test("plan() drops one leading -- and keeps the next", () => {
   assertEquals(plan("client", ["--", "-x", "--", "y"], PLACE)[0]!.args.slice(-3), ["-x", "--", "y"]);

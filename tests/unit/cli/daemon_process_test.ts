@@ -10,6 +10,7 @@ import {
   selfCommand,
   type StartedDaemon,
 } from "../../../cli/daemon_process.ts";
+import { v8Flags } from "../../../.ci/deno.ts";
 import type { DaemonSettings } from "../../../cli/settings.ts";
 
 const NOTHING: DaemonSettings = {
@@ -167,4 +168,5 @@ Deno.test("selfCommand() runs this very program", async () => {
   const { command, args } = selfCommand();
   const { code, stdout } = await new Deno.Command(command, { args: [...args, "version"], stdin: "null" }).output();
   assertEquals([code, new TextDecoder().decode(stdout).startsWith("lacewing ")], [0, true]);
+  for (const flag of v8Flags("cli/main.ts")) assertEquals(args.includes(flag), true, "as the daemon task runs it");
 });
