@@ -10,6 +10,7 @@ import type { SourceBody } from "../source/source.ts";
 import type { StoredTask } from "../storage/piece_store.ts";
 import type { EngineDeps } from "./engine_deps.ts";
 import { ArrivalPace } from "./arrival_pace.ts";
+import type { ArrivalListener } from "./digest_follower.ts";
 import { Ledger, type PieceOrigin } from "./ledger.ts";
 import { PeerWork, type PeerWorkDeps } from "./peer_work.ts";
 import { PiecePicker } from "./piece_picker.ts";
@@ -56,6 +57,7 @@ export class Session {
   readonly #ledger: Ledger;
   readonly #peers: PeerWork;
   readonly #sources: SourceWork;
+  readonly #listeners = new Set<ArrivalListener>();
   readonly #waiters = new Map<number, Set<() => void>>();
   readonly #timer: ReturnType<typeof setInterval>;
   readonly #forget: () => void;
@@ -100,6 +102,9 @@ export class Session {
       onPiece: (number, sha256) => events.onRead([[number, sha256]]),
       onBytes: (length) => deps.traffic.sourceBytes += length,
       readBytes: () => deps.traffic.sourceBytes,
+      onWritten: (bytes, offset) => {
+        for (const listener of this.#listeners) listener.written(bytes, offset);
+      },
       onLeaseEnd: (leaseId, error) => {
         events.onLeaseEnd(leaseId, error);
         this.#pump();
@@ -206,6 +211,12 @@ export class Session {
     });
   }
 
+  /** Tells of what comes from the origin. @returns the way to stop */
+  onArrival(listener: ArrivalListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
   /** Ends all work; the store's handle stays open. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
@@ -221,6 +232,7 @@ export class Session {
   #held(number: number, origin: PieceOrigin): void {
     this.#idleMs = null;
     this.#pace.arrived(this.deps.clock.nowMs());
+    if (origin.kind === "source") { for (const listener of this.#listeners) listener.held(number); }
     this.events.onHeld(number, origin);
     for (const wake of this.#waiters.get(number) ?? []) wake();
     this.#waiters.delete(number);

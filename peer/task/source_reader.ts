@@ -24,6 +24,8 @@ export interface ReadRunOptions {
   readonly isHeld: (number: number) => boolean;
   /** Called with each finished piece; a throw ends the run. */
   readonly onPiece: (number: number, sha256: string) => void;
+  /** Bytes of a piece that is not held were written, in their order. */
+  readonly onWritten?: (bytes: Uint8Array, offset: number) => void;
   /** Bytes were received, whether or not they end up in a piece. */
   readonly onBytes?: (length: number) => void;
 }
@@ -61,7 +63,10 @@ export async function readRun(
       const length = Math.min(chunk.length - at, piece.offset + piece.length - offset);
       const bytes = chunk.subarray(at, at + length);
       digest.update(bytes);
-      if (!options.isHeld(number)) await store.write(bytes, offset);
+      if (!options.isHeld(number)) {
+        await store.write(bytes, offset);
+        options.onWritten?.(bytes, offset);
+      }
       at += length;
       if (offset + length < piece.offset + piece.length) continue;
       options.onPiece(number, digest.digest("hex"));

@@ -43,6 +43,8 @@ export interface SourceWorkOptions {
   /** A piece was read whole (or was here already and is asked for by a lease). */
   readonly onPiece: (number: number, sha256: string) => void;
   readonly onBytes: (length: number) => void;
+  /** Bytes of a piece that is not held were written. */
+  readonly onWritten: (bytes: Uint8Array, offset: number) => void;
   /** Bytes that all origins have sent to this host so far. */
   readonly readBytes: () => number;
   readonly onLeaseEnd: (leaseId: number, error: unknown) => void;
@@ -239,6 +241,7 @@ export class SourceWork {
       signal,
       isHeld: (number) => this.options.picker.isHeld(number),
       onBytes: this.options.onBytes,
+      onWritten: this.options.onWritten,
       onPiece: (number, sha256) => this.#finished(number, sha256),
     });
   }

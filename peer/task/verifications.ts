@@ -37,6 +37,7 @@ export class Verifications {
       range,
       signal,
       pieceHeld: (number) => session.pieceHeld(number, signal),
+      onArrival: (listener) => session.onArrival(listener),
     })
       .then((text) => {
         if (whole && session.isComplete) session.store.complete(text);

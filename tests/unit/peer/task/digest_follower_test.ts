@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { createHash } from "node:crypto";
 import type { Digest } from "../../../../peer/core/digest.ts";
 import { LacewingError } from "../../../../peer/core/errors.ts";
-import { followDigest } from "../../../../peer/task/digest_follower.ts";
+import { type ArrivalListener, followDigest } from "../../../../peer/task/digest_follower.ts";
 import { allPieces, type Content, storedContent } from "./stored_content.ts";
 
 function digestOf(bytes: Uint8Array, algorithm: Digest["algorithm"] = "sha256"): Digest {
@@ -21,6 +21,7 @@ async function follow(content: Content, want: Digest, range = { offset: 0, lengt
       waited.push(number);
       await content.hold(number);
     },
+    onArrival: () => () => {},
   });
   return { text, waited };
 }
@@ -93,6 +94,7 @@ Deno.test("an aborted wait rejects with its reason", async () => {
       await content.hold(number);
       controller.abort(reason);
     },
+    onArrival: () => () => {},
   });
   assertEquals(await following.then(() => null, (error) => error), reason);
 });
@@ -102,4 +104,96 @@ Deno.test("a file that is shorter than its content is an error of the file", asy
   content.task.read = () => Promise.resolve(0);
   const error = await assertRejects(() => follow(content, digestOf(content.bytes)), LacewingError) as LacewingError;
   assertEquals(error.code, "file");
+});
+
+/** A check of a whole content that comes from the origin, and how much of it was read from the store. */
+async function arriving({ size, pieceLength = 16 }: { size: number; pieceLength?: number }) {
+  const content = await storedContent({ size, pieceLength });
+  const read = content.task.read.bind(content.task);
+  let readLength = 0;
+  content.task.read = async (buffer, offset) => {
+    const length = await read(buffer, offset);
+    readLength += length;
+    return length;
+  };
+  const listeners = new Set<ArrivalListener>();
+  const waiters = new Map<number, () => void>();
+  const following = followDigest(content.task, {
+    want: digestOf(content.bytes),
+    range: { offset: 0, length: size },
+    signal: new AbortController().signal,
+    pieceHeld: (number) => new Promise((resolve) => waiters.set(number, resolve)),
+    onArrival: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  });
+  /** Part of a piece; `bytes` may be others than the content has. */
+  const write = async (number: number, from: number, to: number, bytes = content.piece(number).subarray(from, to)) => {
+    await content.task.write(bytes, number * pieceLength + from);
+    for (const listener of listeners) listener.written(bytes, number * pieceLength + from);
+  };
+  const hold = async (number: number, { isFromPeer = false } = {}) => {
+    content.task.commit(number, content.sha256(number));
+    if (!isFromPeer) { for (const listener of listeners) listener.held(number); }
+    waiters.get(number)?.();
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  };
+  return { ...content, following, listeners, write, hold, readLength: () => readLength };
+}
+
+Deno.test("what the origin sends in order is not read again", async () => {
+  const made = await arriving({ size: 40 });
+  for (const number of allPieces(made.layout)) {
+    await made.write(number, 0, 5);
+    await made.write(number, 5, 16);
+    await made.hold(number);
+  }
+  await made.following;
+  assertEquals([made.readLength(), made.listeners.size], [0, 0]);
+});
+
+Deno.test("a piece that breaks off and comes again counts once, as it is held", async () => {
+  const made = await arriving({ size: 40 });
+  await made.write(0, 0, 9, new Uint8Array(9));
+  await made.write(0, 0, 16);
+  await made.hold(0);
+  await made.write(1, 0, 7, new Uint8Array(7));
+  await made.write(1, 0, 16);
+  await made.hold(1, { isFromPeer: true });
+  await made.write(2, 0, 8);
+  await made.hold(2);
+  await made.following;
+  assertEquals(made.readLength(), 16);
+});
+
+Deno.test("pieces that come in any order and from anywhere have the content's digest", async () => {
+  const step = fc.record({
+    shuffle: fc.infiniteStream(fc.nat()),
+    size: fc.integer({ min: 1, max: 120 }),
+    pieceLength: fc.constantFrom(1, 8, 64),
+    cuts: fc.infiniteStream(fc.nat(64)),
+    peers: fc.infiniteStream(fc.boolean()),
+  });
+  const property = fc.asyncProperty(step, async ({ shuffle, size, pieceLength, cuts, peers }) => {
+    const made = await arriving({ size, pieceLength });
+    const left = allPieces(made.layout);
+    while (left.length > 0) {
+      const [number = 0] = left.splice(shuffle.next().value! % Math.min(left.length, 3), 1);
+      const { length } = made.piece(number);
+      const cut = cuts.next().value! % (length + 1);
+      const isFromPeer = peers.next().value!;
+      if (cut > 0) await made.write(number, 0, cut);
+      // Another read's piece ends in between.
+      const [other] = peers.next().value! ? left.splice(0, 1) : [];
+      if (other !== undefined) {
+        await made.write(other, 0, made.piece(other).length);
+        await made.hold(other);
+      }
+      if (cut < length) await made.write(number, cut, length);
+      await made.hold(number, { isFromPeer });
+    }
+    assertEquals(await made.following, `sha256:${digestOf(made.bytes).hex}`);
+  });
+  await fc.assert(property, { numRuns: 50 });
 });

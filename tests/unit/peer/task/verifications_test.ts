@@ -24,6 +24,7 @@ async function checked({ held = [0, 1, 2] }: { held?: number[] } = {}) {
     get isComplete() {
       return content.task.pieces.isFull;
     },
+    onArrival: () => () => {},
     pieceHeld: (_: number, signal: AbortSignal) =>
       Promise.race([
         arrived.promise,
