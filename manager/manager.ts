@@ -3,6 +3,7 @@
  * What starts here stops in the opposite order; a job that runs when the
  * manager stops stays pending and goes on at the next start.
  */
+import { checkedCertificates } from "../peer/core/certificates.ts";
 import { systemClock } from "../peer/core/clock.ts";
 import { LacewingError } from "../peer/core/errors.ts";
 import type { Logger } from "../peer/core/log.ts";
@@ -119,7 +120,7 @@ function startWorker(
   const jobsLog = log.room("jobs");
   const fetch = createGuardedFetch({
     allowPrivateNetworks: job.allowPrivateNetworks ?? isLoopback(server.listen),
-    caCerts: job.caCerts.map((path) => readPem(path, "job.caCerts")),
+    caCerts: job.caCerts.map((path) => checkedCertificates(readPem(path, "job.caCerts"), { key: "job.caCerts", path })),
   });
   const deps = { store, schedulers, watch, clock: systemClock, random: Math.random, log: jobsLog };
   const preheat = new PreheatRunner({ ...deps, resolver: createResolver({ fetch, log: log.room("registry") }) }, {

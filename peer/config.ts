@@ -17,8 +17,11 @@ const regularExpression = () =>
     }
   }, "want a regular expression");
 
-const isHostOrUrl = (text: string) =>
-  text === "" || URL.parse(/^https?:\/\//.test(text) ? text : `http://${text}`)?.pathname === "/";
+const isHostOrUrl = (text: string) => {
+  const url = URL.parse(/^https?:\/\//.test(text) ? text : `http://${text}`);
+  // What stands beside the host would be left out without a word.
+  return text === "" || (url !== null && url.href === `${url.origin}/` && !/[?#]/.test(text));
+};
 
 const rate = () => z.union([z.literal(0), byteSize()]).describe("Bytes per second; 0 is no limit");
 

@@ -3,6 +3,7 @@
  * Starts them in the order of their needs and stops them in reverse.
  */
 import { formatDuration } from "./core/units.ts";
+import { checkedCertificates } from "./core/certificates.ts";
 import { systemClock } from "./core/clock.ts";
 import { LacewingError } from "./core/errors.ts";
 import type { Logger } from "./core/log.ts";
@@ -279,12 +280,12 @@ function openSource(
 }
 
 async function sourceConfig({ download: { source }, proxy }: DaemonConfig): Promise<HttpSourceConfig> {
+  const key = "download.source.caCerts";
   const caCerts = await Promise.all(source.caCerts.map(async (path) => {
-    try {
-      return await Deno.readTextFile(path);
-    } catch (cause) {
-      throw new LacewingError("config_invalid", `Cannot use download.source.caCerts: cannot read ${path}`, { cause });
-    }
+    const text = await Deno.readTextFile(path).catch((cause) => {
+      throw new LacewingError("config_invalid", `Cannot use ${key}: cannot read ${path}`, { cause });
+    });
+    return checkedCertificates(text, { key, path });
   }));
   // The blobs that the mirror asks for are read by the same source.
   if (proxy !== undefined) caCerts.push(...await mirrorCertificates(proxy));

@@ -4,6 +4,7 @@
  * the same plug-ins.
  */
 import type { DaemonConfig } from "../../peer/config.ts";
+import { checkedCertificates } from "../../peer/core/certificates.ts";
 import { systemClock } from "../../peer/core/clock.ts";
 import { LacewingError } from "../../peer/core/errors.ts";
 import type { Logger } from "../../peer/core/log.ts";
@@ -84,9 +85,9 @@ async function daemonConfig(named: string | null, cwd: string): Promise<DaemonCo
 }
 
 async function readCertificates(path: string): Promise<string> {
-  try {
-    return await Deno.readTextFile(path);
-  } catch (cause) {
-    throw new LacewingError("config_invalid", `Cannot read certificates ${path} of download.source.caCerts`, { cause });
-  }
+  const key = "download.source.caCerts";
+  const text = await Deno.readTextFile(path).catch((cause) => {
+    throw new LacewingError("config_invalid", `Cannot read certificates ${path} of ${key}`, { cause });
+  });
+  return checkedCertificates(text, { key, path });
 }

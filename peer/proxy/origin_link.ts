@@ -178,7 +178,9 @@ export class OriginLinks {
     } catch (cause) {
       signal.throwIfAborted();
       const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new LacewingError("tls", `Cannot trust ${hostAndPort(url)}: ${reason.slice(0, 300)}`, { cause });
+      // The latter: an authority of that name is known, with another key.
+      const hint = /UnknownIssuer|BadSignature/.test(reason) ? "; name its authority in download.source.caCerts" : "";
+      throw new LacewingError("tls", `Cannot trust ${hostAndPort(url)}: ${reason.slice(0, 300)}${hint}`, { cause });
     } finally {
       signal.removeEventListener("abort", onAbort);
     }

@@ -3,6 +3,7 @@
  * started with: compiles expressions, reads certificates, and makes the source
  * from which the engine reads origins that are not verified.
  */
+import { checkedCertificates } from "../core/certificates.ts";
 import { LacewingError } from "../core/errors.ts";
 import type { DaemonConfig } from "../config.ts";
 import type { Source } from "../source/source.ts";
@@ -45,15 +46,14 @@ export function proxySettings(
   };
 }
 
-/** PEM texts of `registryMirror.certs`. @throws {LacewingError} `config_invalid` for one that cannot be read */
+/** PEM texts of `registryMirror.certs`. @throws {LacewingError} `config_invalid` for one that cannot be read or is none */
 export async function mirrorCertificates({ registryMirror: { certs } }: Section): Promise<string[]> {
+  const key = "proxy.registryMirror.certs";
   return await Promise.all(certs.map(async (path) => {
-    try {
-      return await Deno.readTextFile(path);
-    } catch (cause) {
-      const text = `Cannot use proxy.registryMirror.certs: cannot read ${path}`;
-      throw new LacewingError("config_invalid", text, { cause });
-    }
+    const text = await Deno.readTextFile(path).catch((cause) => {
+      throw new LacewingError("config_invalid", `Cannot use ${key}: cannot read ${path}`, { cause });
+    });
+    return checkedCertificates(text, { key, path });
   }));
 }
 

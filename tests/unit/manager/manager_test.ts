@@ -157,6 +157,7 @@ for (
   const [what, sections, wanted] of [
     ["a certificate that is not there", { server: { tls: { cert: "/no/cert", key: "/no/key" } } }, "server.tls.cert"],
     ["an authority that is not there", { job: { caCerts: ["/no/ca"] } }, "job.caCerts"],
+    ["an authority that is no certificate", { job: { caCerts: ["/dev/null"] } }, "job.caCerts: /dev/null holds no"],
     ["an address of another machine", { server: { listen: "192.0.2.1:0" }, auth: { joinToken: "x" } }, "192.0.2.1"],
     ["no authentication", { server: { listen: "0.0.0.0:0" } }, "auth.joinToken"],
   ] as const

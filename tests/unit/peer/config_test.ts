@@ -184,6 +184,16 @@ const BAD: [what: string, text: string, wanted: string][] = [
   ["what is no YAML", "host: {", "not YAML"],
   ["a rule that is no expression", "proxy: { proxies: [ { regx: '(' } ] }", "proxy.proxies.0.regx: want a regular"],
   ["a rule without one", "proxy: { proxies: [ { direct: true } ] }", "proxy.proxies.0.regx"],
+  [
+    "a redirect with a password",
+    'proxy: { proxies: [ { regx: x, redirect: "http://u:p@h" } ] }',
+    "proxy.proxies.0.redirect: want HOST",
+  ],
+  [
+    "a redirect with a query",
+    "proxy: { proxies: [ { regx: x, redirect: h?x } ] }",
+    "proxy.proxies.0.redirect: want HOST",
+  ],
   ["a redirect to a path", "proxy: { proxies: [ { regx: x, redirect: h/p } ] }", "proxy.proxies.0.redirect: want HOST"],
   ["a mirror of no URL", "proxy: { registryMirror: { url: docker.io } }", "proxy.registryMirror.url"],
   [

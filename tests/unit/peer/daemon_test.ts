@@ -113,10 +113,12 @@ Deno.test("a start that fails half-way gives everything back, so that the next o
   await using place = new Place();
   const taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const port = taken.addr.port;
+  await Deno.writeTextFile(place.path("no-pem"), "proxy: {}\n");
   const failures: [Record<string, unknown>, string, string][] = [
     [{ upload: { tcpListen: { port } } }, "network", "upload.tcpListen.port"],
     [{ health: { tcpListen: { port } } }, "network", "health.tcpListen.port"],
     [{ download: { source: { caCerts: ["/no/ca.pem"] } } }, "config_invalid", "/no/ca.pem"],
+    [{ download: { source: { caCerts: [place.path("no-pem")] } } }, "config_invalid", "no certificate"],
     [{ scheduler: { netAddrs: ["a b"] } }, "config_invalid", "scheduler.netAddrs"],
     [{ dataDir: place.path("no-folder/x") }, "file", "no-folder/x"],
   ];
