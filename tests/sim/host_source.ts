@@ -78,7 +78,8 @@ export class HostSource {
     const { queue } = this.net;
     for (;;) {
       const active = [...this.#reads].filter(({ leaseId }) => leaseId === null).length;
-      const run = this.#own.next({ active, isServed: this.isServed() }, queue.nowMs);
+      const state = { active, isServed: this.isServed(), readBytes: this.bytes };
+      const run = this.#own.next(state, queue.nowMs);
       if (run === null) return;
       this.#start(null, run, false);
     }
