@@ -72,9 +72,9 @@ export class Border {
     return !this.#isGuarded(place.idc) || this.#carriers.has(id);
   }
 
-  /** Whether what the member reads from the origin is seen by other idcs at once; true where there are none. */
-  isEntry({ id }: Node): boolean {
-    return this.#isOpen || this.#sides.size === 1 || this.#carriers.has(id);
+  /** Members whose reads from the origin other idcs see at once; null where that is so of all. */
+  get entries(): SortedIds | null {
+    return this.#isOpen || this.#sides.size === 1 ? null : this.#carriers;
   }
 
   add(node: Node, fitness: Fitness): void {

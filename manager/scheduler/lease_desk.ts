@@ -10,7 +10,8 @@ import type { ErrorCode } from "../../peer/core/errors.ts";
 import type { TaskMeta, WireError } from "../../peer/core/wire/scheduler.ts";
 import { type Lease, LeaseBook, type Run } from "./leases.ts";
 import type { Member, SwarmPorts } from "./resource.ts";
-import type { Roster } from "./roster.ts";
+import type { OrderedMembers, Roster } from "./roster.ts";
+import type { SortedIds } from "./sorted_ids.ts";
 import type { Task } from "./task.ts";
 
 /** Leases of one host at once: the next begins while the last ends. */
@@ -44,8 +45,8 @@ export interface SwarmView {
   readonly members: Roster;
   /** Hosts that hold the whole task and take no part. */
   readonly idleHolderCount: () => number;
-  /** Whether other idcs see at once what the member reads. */
-  readonly isEntry: (hostId: string) => boolean;
+  /** Members whose reads other idcs see at once; null where that is so of all. */
+  readonly entries: () => SortedIds | null;
 }
 
 export class LeaseDesk {
@@ -238,7 +239,7 @@ export class LeaseDesk {
       const run = this.book.nextRun((number) => this.isDone(number), {
         remaining: Math.max(1, this.#missingCount() - this.book.pendingCount),
         readers: Math.min(leasesMax, usable.length * LEASES_PER_HOST),
-        isLone: this.#members().filter(({ partial }) => !partial).length === 1,
+        isLone: this.#isOneReading(),
       });
       if (run === undefined) return;
       const facts = { id: this.ports.nextLeaseId(), hostId: member.hostId, generation: meta.generation, extra: false };
@@ -269,8 +270,9 @@ export class LeaseDesk {
     const seeds = able.filter(({ type }) => type === "seed");
     if (seeds.length > 0) return seeds;
     if (this.#awaitsSeed(nowMs)) return [];
-    const entries = able.filter(({ hostId }) => this.swarm.isEntry(hostId));
-    return entries.length > 0 ? entries : able;
+    const entries = this.swarm.entries();
+    const seenByAll = entries === null ? able : able.filter(({ hostId }) => entries.has(hostId));
+    return seenByAll.length > 0 ? seenByAll : able;
   }
 
   #awaitsSeed(nowMs: number): boolean {
@@ -314,7 +316,14 @@ export class LeaseDesk {
     return lone === undefined || task.isComplete(lone.hostId) ? null : lone;
   }
 
-  #members(): readonly Member[] {
+  /** Whether exactly one member wants all of the content. */
+  #isOneReading(): boolean {
+    let count = 0;
+    this.#members().some(({ partial }) => !partial && (count += 1) > 1);
+    return count === 1;
+  }
+
+  #members(): OrderedMembers {
     return this.swarm.members.ordered;
   }
 

@@ -40,6 +40,7 @@ export class LinkChanges {
 
   /** All changes since the last call, by host in ascending order. */
   take(): LinkChange[] {
+    if (this.#changes.size + this.#carriers.size === 0) return [];
     const result: LinkChange[] = [];
     for (const hostId of [...new Set([...this.#changes.keys(), ...this.#carriers])].sort()) {
       const changes = [...this.#changes.get(hostId) ?? []].sort(([a], [b]) => a < b ? -1 : 1);

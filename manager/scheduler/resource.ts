@@ -94,8 +94,8 @@ export interface SwarmPorts {
   readonly config: SchedulerConfig;
   readonly random: Random;
   host(hostId: string): Host | undefined;
-  /** Live seed peers of the cluster, in order of their ids. */
-  seeds(): Host[];
+  /** Live seed peers of the cluster, ascending. */
+  seedIds(): readonly string[];
   send(hostId: string, message: SchedulerMessage): void;
   nextLeaseId(): number;
   nextJoinNumber(): number;

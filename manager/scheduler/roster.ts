@@ -3,40 +3,31 @@
  * is decided about them must not depend on who came first, and nobody sorts
  * 100,000 of them for each lease and each flush.
  */
+import { OrderedList } from "./ordered_list.ts";
 import type { Member } from "./resource.ts";
 
+/** What may be asked of members in order. */
+export type OrderedMembers = Pick<OrderedList<Member>, "size" | "filter" | "some" | typeof Symbol.iterator>;
+
 export class Roster extends Map<string, Member> {
-  readonly #ordered: Member[] = [];
+  readonly #ordered = new OrderedList<Member>(({ hostId }) => hostId);
 
   /** Ascending by id; never a copy. */
-  get ordered(): readonly Member[] {
+  get ordered(): OrderedMembers {
     return this.#ordered;
   }
 
   override set(id: string, member: Member): this {
-    const at = this.#position(id);
-    this.#ordered.splice(at, this.has(id) ? 1 : 0, member);
+    this.#ordered.put(member);
     return super.set(id, member);
   }
 
   override delete(id: string): boolean {
-    if (this.has(id)) this.#ordered.splice(this.#position(id), 1);
-    return super.delete(id);
+    return super.delete(id) && this.#ordered.delete(id);
   }
 
   override clear(): void {
-    this.#ordered.length = 0;
+    this.#ordered.clear();
     super.clear();
-  }
-
-  #position(id: string): number {
-    let low = 0;
-    let high = this.#ordered.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.#ordered[middle]!.hostId < id) low = middle + 1;
-      else high = middle;
-    }
-    return low;
   }
 }

@@ -15,6 +15,7 @@ import type {
 import { chooseHosts, type Order, Orders, toProgress } from "./orders.ts";
 import type { Host, MessageOf, SchedulerConfig, SwarmPorts } from "./resource.ts";
 import type { PreheatProgress, PreheatScope } from "./schedulers.ts";
+import { SortedIds } from "./sorted_ids.ts";
 import { Swarm } from "./swarm.ts";
 import { Task } from "./task.ts";
 
@@ -52,6 +53,7 @@ export type Effect =
 
 export class Scheduler {
   readonly #hosts = new Map<string, Host>();
+  readonly #seedIds = new SortedIds();
   readonly #tasks = new Map<string, Task>();
   readonly #swarms = new Map<string, Swarm>();
   readonly #orders = new Orders();
@@ -143,6 +145,7 @@ export class Scheduler {
       this.#effects.push({ type: "disconnect", hostId: facts.id });
       this.#gone(facts.id, nowMs);
     }
+    if (facts.type === "seed") this.#seedIds.add(facts.id);
     this.#hosts.set(facts.id, { facts, connectedAt, uploads: 0, downloads: 0, freeBytes: 0, taskIds: new Set() });
   }
 
@@ -242,6 +245,7 @@ export class Scheduler {
     const host = this.#hosts.get(hostId);
     if (host === undefined) return;
     this.#hosts.delete(hostId);
+    this.#seedIds.delete(hostId);
     for (const taskId of [...host.taskIds].sort()) {
       const task = this.#tasks.get(taskId);
       const swarm = this.#swarms.get(taskId);
@@ -364,7 +368,7 @@ export class Scheduler {
       config: this.config,
       random: this.random,
       host: (hostId) => this.#hosts.get(hostId),
-      seeds: () => [...this.#hosts.values()].filter(({ facts }) => facts.type === "seed"),
+      seedIds: () => [...this.#seedIds],
       send: (hostId, message) => this.#send(hostId, message),
       nextLeaseId: () => this.#nextNumber(),
       nextJoinNumber: () => this.#nextNumber(),

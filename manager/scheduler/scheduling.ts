@@ -11,7 +11,7 @@ import { Border, type Fitness } from "./border.ts";
 import { IdcGraph, MESH_AGAIN, MESH_MAX } from "./idc_graph.ts";
 import type { LinkChanges } from "./link_changes.ts";
 import { Links, neighboursOf, type Node, type Place } from "./links.ts";
-import { shuffled } from "./sorted_ids.ts";
+import { shuffled, type SortedIds } from "./sorted_ids.ts";
 
 /** Neighbours beyond the plan that a member may have, as a multiple of the planned ones. */
 const CROWD_FACTOR = 2;
@@ -65,10 +65,9 @@ export class NeighbourGraph {
     return node === undefined || this.#border.mayCross(node);
   }
 
-  /** Whether what the member reads from the origin is seen by other idcs at once; true where there are none. */
-  isEntry(id: string): boolean {
-    const node = this.#links.nodes.get(id);
-    return node !== undefined && this.#border.isEntry(node);
+  /** Members whose reads from the origin other idcs see at once; null where that is so of all. */
+  get entries(): SortedIds | null {
+    return this.#border.entries;
   }
 
   /** @param fitness how well it suits as a carrier */

@@ -3,54 +3,42 @@
  * is in it and never on the order in which it came.
  */
 import type { Random } from "../../peer/core/clock.ts";
+import { OrderedList } from "./ordered_list.ts";
 
 export class SortedIds {
-  readonly #ids: string[] = [];
+  readonly #ids = new OrderedList<string>((id) => id);
 
   get size(): number {
-    return this.#ids.length;
+    return this.#ids.size;
   }
 
   add(id: string): void {
-    const at = this.#position(id);
-    if (this.#ids[at] !== id) this.#ids.splice(at, 0, id);
+    this.#ids.put(id);
   }
 
   delete(id: string): void {
-    const at = this.#position(id);
-    if (this.#ids[at] === id) this.#ids.splice(at, 1);
+    this.#ids.delete(id);
   }
 
   has(id: string): boolean {
-    return this.#ids[this.#position(id)] === id;
+    return this.#ids.has(id);
   }
 
   /** Any one of them, all equally likely; undefined when empty. */
   draw(random: Random): string | undefined {
-    return this.#ids[Math.floor(random() * this.#ids.length)];
+    return this.#ids.at(Math.floor(random() * this.#ids.size));
   }
 
   /** Up to `count` different ones; all of them, in order, when there are no more than that. */
   sample(count: number, random: Random): string[] {
-    if (this.#ids.length <= count) return [...this.#ids];
+    if (this.#ids.size <= count) return [...this.#ids];
     const taken = new Set<number>();
-    while (taken.size < count) taken.add(Math.floor(random() * this.#ids.length));
-    return [...taken].map((index) => this.#ids[index]!);
+    while (taken.size < count) taken.add(Math.floor(random() * this.#ids.size));
+    return [...taken].map((index) => this.#ids.at(index)!);
   }
 
   [Symbol.iterator](): Iterator<string> {
     return this.#ids[Symbol.iterator]();
-  }
-
-  #position(id: string): number {
-    let low = 0;
-    let high = this.#ids.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.#ids[middle]! < id) low = middle + 1;
-      else high = middle;
-    }
-    return low;
   }
 }
 

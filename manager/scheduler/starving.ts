@@ -177,8 +177,9 @@ export class Starving {
   /** Nobody reads now: that passes, unless nobody ever can. */
   #mayHope(member: Member, cry: Cry, nowMs: number): boolean {
     const error = this.deps.desk.hopelessness();
+    if (error === null) return true;
     const holderId = this.#holderFor(member, cry);
-    if (error === null || nowMs - cry.sinceMs < (holderId === undefined ? HOPE_MS : HELD_HOPE_MS)) return true;
+    if (nowMs - cry.sinceMs < (holderId === undefined ? HOPE_MS : HELD_HOPE_MS)) return true;
     const message = `Cannot get ${this.deps.task.spec.url}: host ${holderId} holds it but has sent nothing for ` +
       `${HELD_HOPE_MS / 1000} s, and no host that takes part may read the origin`;
     this.deps.desk.tellFailed(member, holderId === undefined ? error : { code: "no_holder", message });

@@ -45,8 +45,12 @@ export class Swarm {
     const { config, random } = ports;
     this.#graph = new NeighbourGraph(config.neighbours, random, this.#changes);
     this.#idle = new IdleHolders(random, this.#changes);
-    const isEntry = (hostId: string) => this.#graph.isEntry(hostId);
-    const view = { task, members: this.#members, idleHolderCount: () => this.#idle.size, isEntry };
+    const view = {
+      task,
+      members: this.#members,
+      idleHolderCount: () => this.#idle.size,
+      entries: () => this.#graph.entries,
+    };
     this.#desk = new LeaseDesk(view, ports);
     this.#starving = new Starving({ ...view, graph: this.#graph, idle: this.#idle, desk: this.#desk, ports });
     const isReachable = (hostId: string) => this.#idle.has(hostId) || this.#members.has(hostId);
@@ -211,8 +215,8 @@ export class Swarm {
     this.#idle.unlink(hostId, accusedId);
     const accusers = this.#strikes.get(accusedId) ?? new Set();
     this.#strikes.set(accusedId, accusers.add(hostId));
-    const others = new Set([...this.#members.keys(), accusedId]);
-    if (accusers.size >= (others.size <= 2 ? 1 : STRIKES_MAX)) this.#expel(accusedId, nowMs);
+    const size = this.#members.size + (this.#members.has(accusedId) ? 0 : 1);
+    if (accusers.size >= (size <= 2 ? 1 : STRIKES_MAX)) this.#expel(accusedId, nowMs);
     this.#settle(nowMs);
   }
 
@@ -325,9 +329,10 @@ export class Swarm {
   #orderSeed(member: Member, nowMs: number): void {
     if (this.#isSeedOrdered || !member.anonymous || !member.canSource || member.partial || this.#idle.size > 0) return;
     const isComplete = this.task.meta !== null && this.task.digests.isFull;
-    const hasSeed = this.#members.ordered.some(({ type }) => type === "seed");
-    const seedId = rendezvous(this.task.id, this.ports.seeds().map(({ facts }) => facts.id));
-    if (isComplete || hasSeed || seedId === undefined) return;
+    const seedIds = this.ports.seedIds();
+    if (isComplete || seedIds.some((id) => this.#members.has(id))) return;
+    const seedId = rendezvous(this.task.id, seedIds);
+    if (seedId === undefined) return;
     this.#isSeedOrdered = true;
     this.#desk.awaitSeed(seedId, nowMs + SEED_WAIT_MS);
     this.ports.orderSeed(seedId);

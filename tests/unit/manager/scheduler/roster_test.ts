@@ -27,7 +27,7 @@ Deno.test("Roster keeps its members in order of their ids, whoever comes and goe
   fc.assert(fc.property(fc.array(change), (changes) => {
     const roster = new Roster();
     for (const { id, isJoin } of changes) isJoin ? roster.set(id, member(id)) : roster.delete(id);
-    assertEquals(roster.ordered.map(({ hostId }) => hostId), [...roster.keys()].sort());
+    assertEquals([...roster.ordered].map(({ hostId }) => hostId), [...roster.keys()].sort());
     assertEquals([...roster.ordered].every((it) => roster.get(it.hostId) === it), true);
   }));
 });
@@ -36,8 +36,8 @@ Deno.test("Roster replaces a member of the same id, and is empty when cleared", 
   const roster = new Roster();
   for (const id of ["b", "a"]) roster.set(id, member(id));
   roster.set("a", member("a", 7));
-  assertEquals(roster.ordered.map(({ leaseCount }) => leaseCount), [7, 0]);
+  assertEquals([...roster.ordered].map(({ leaseCount }) => leaseCount), [7, 0]);
   assertEquals([roster.delete("x"), roster.delete("b")], [false, true]);
   roster.clear();
-  assertEquals([roster.size, roster.ordered.length], [0, 0]);
+  assertEquals([roster.size, roster.ordered.size], [0, 0]);
 });
