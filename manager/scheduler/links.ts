@@ -21,6 +21,9 @@ export interface Node {
   readonly far: Set<string>;
   /** Whether it brings pieces over for its idc: edges between two that do are not for others to go into. */
   carries: boolean;
+  /** Who stands before and after it in the ring of its idc; null in a mesh. */
+  before: Node | null;
+  after: Node | null;
 }
 
 export class Links {
@@ -30,7 +33,7 @@ export class Links {
   constructor(private readonly changes: LinkChanges) {}
 
   add(id: string, place: Place): Node {
-    const node: Node = { id, place, near: new Set(), far: new Set(), carries: false };
+    const node: Node = { id, place, near: new Set(), far: new Set(), carries: false, before: null, after: null };
     this.nodes.set(id, node);
     return node;
   }

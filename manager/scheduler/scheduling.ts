@@ -105,7 +105,7 @@ export class NeighbourGraph {
     this.#border.remove(node, far);
     if (this.isMesh) return;
     if (this.size <= MESH_AGAIN) return this.#border.open();
-    const loosened = new Set([...near, ...far, ...this.#border.takeLoosened()]);
+    const loosened = new Set([...(idc.isWhole ? near.slice(0, 1) : near), ...far, ...this.#border.takeLoosened()]);
     if (this.#isTorn || !this.#links.areConnected([...loosened])) this.#mend();
   }
 
@@ -135,6 +135,7 @@ export class NeighbourGraph {
     const [from, to] = [this.#links.nodes.get(a), this.#links.nodes.get(b)];
     if (from === undefined || to === undefined || !this.#links.areLinked(from, to)) return;
     this.#links.unlink(from, to);
+    this.#idcs.get(from.place.idc)?.parted(from, to);
     if (!this.isMesh && (this.#isTorn || !this.#links.areConnected([from, to]))) this.#mend();
   }
 
