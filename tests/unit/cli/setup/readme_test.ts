@@ -48,6 +48,13 @@ Deno.test("the proxy's configuration in the guide is one", () => {
   assertEquals(parseDaemonConfig(yaml!, "README.md").proxy?.registryMirror.registries.length, 1);
 });
 
+Deno.test("every configuration in README.md is one of the daemon's, or manifests for Kubernetes", () => {
+  const yamls = [...README.matchAll(/^```yaml\n([^]*?)^```$/gm)].map((match) => match[1]!);
+  const configs = yamls.filter((text) => !text.startsWith("apiVersion:"));
+  assertEquals([yamls.length - configs.length, configs.length > 2], [1, true]);
+  for (const text of configs) parseDaemonConfig(text, "README.md");
+});
+
 // deno-lint-ignore no-explicit-any
 type Manifest = any;
 const MANIFESTS = blocks("yaml", "Kubernetes")[0]!.split(/^---$/m).map((text) => parse(text) as Manifest);
@@ -72,6 +79,43 @@ Deno.test("the manifests for Kubernetes are the ones that belong together, each 
     }
   }
   assertEquals(manifest("Service").spec.selector, manifest("StatefulSet").spec.template.metadata.labels);
+});
+
+Deno.test("what a manifest names of another part is there: ports, keys of the secret, services, programs", () => {
+  const [dockerfile] = blocks("dockerfile", "Kubernetes");
+  const programs = /^COPY (.*) \/usr\/local\/bin\/$/m.exec(dockerfile!)![1]!.split(" ")
+    .map((path) => path.replace("dist/", ""));
+  const { metadata, stringData } = manifest("Secret");
+  const images = new Set<string>();
+  for (const kind of ["StatefulSet", "DaemonSet"]) {
+    const { containers, initContainers = [], volumes, ...pod } = manifest(kind).spec.template.spec;
+    for (const { image, command, volumeMounts, ports = [], ...container } of [...initContainers, ...containers]) {
+      images.add(image);
+      assert(programs.includes(command[0]), command[0]);
+      const names = ports.map(({ name }: Manifest) => name);
+      for (const probe of [container.readinessProbe, container.livenessProbe].filter((one) => one !== undefined)) {
+        const { port, host } = probe.httpGet;
+        // A port that is not the pod's own is one of the node, which the kubelet reaches on its loopback.
+        assert(names.includes(port) || (pod.hostNetwork && host === "127.0.0.1"), `${container.name}: ${port}`);
+      }
+      const paths = volumeMounts.map(({ mountPath }: Manifest) => mountPath);
+      assertEquals(new Set(paths).size, paths.length, container.name);
+    }
+    const mounts = [...initContainers, ...containers].flatMap(({ volumeMounts }: Manifest) => volumeMounts);
+    for (const { name, secret, hostPath } of volumes) {
+      assert(mounts.some((mount: Manifest) => mount.name === name), `${name} is mounted nowhere`);
+      if (hostPath !== undefined) assert(hostPath.path.startsWith("/"), name);
+      else {
+        assertEquals(secret.secretName, metadata.name);
+        for (const { key } of secret.items) assert(Object.hasOwn(stringData, key), key);
+      }
+    }
+  }
+  assertEquals(images.size, 1);
+  const service = manifest("Service");
+  assertEquals(manifest("StatefulSet").spec.serviceName, service.metadata.name);
+  const [{ ports }] = manifest("StatefulSet").spec.template.spec.containers;
+  assertEquals(service.spec.ports[0].targetPort, ports[0].name);
 });
 
 Deno.test("the configurations in the manifests are accepted, and agree with each other", () => {
