@@ -73,9 +73,11 @@ class DigestFollower implements ArrivalListener {
       if (read === 0) {
         throw new LacewingError("file", `Cannot read ${store.path}: it ends at byte ${offset}, want ${end}`);
       }
+      signal.throwIfAborted();
+      // What passed in the meantime has brought the digest further.
+      if (this.#offset !== offset) continue;
       this.#digest.update(buffer.subarray(0, read));
       this.#offset += read;
-      signal.throwIfAborted();
     }
     const hex = this.#digest.digest("hex");
     if (hex === want.hex) return formatDigest(want);
@@ -88,6 +90,8 @@ class DigestFollower implements ArrivalListener {
   written(bytes: Uint8Array, offset: number): void {
     const { range } = this.options;
     if (offset === this.#offset) this.#passing = { digest: this.#digest.copy(), end: offset };
+    // The piece before passed and is not held: its bytes were perhaps wrong.
+    else if (offset % this.store.info.meta.piece_length === 0) this.#passing = null;
     if (this.#passing?.end !== offset || offset + bytes.length > range.offset + range.length) return;
     this.#passing.digest.update(bytes);
     this.#passing.end += bytes.length;

@@ -167,6 +167,34 @@ Deno.test("a piece that breaks off and comes again counts once, as it is held", 
   assertEquals(made.readLength(), 16);
 });
 
+Deno.test("a piece that passed and was refused does not count when the next one is held", async () => {
+  const made = await arriving({ size: 48 });
+  await made.write(0, 0, 16, new Uint8Array(16));
+  await made.write(1, 0, 16);
+  await made.hold(1);
+  await made.write(0, 0, 16);
+  await made.hold(0, { isFromPeer: true });
+  await made.write(2, 0, 16);
+  await made.hold(2, { isFromPeer: true });
+  await made.following;
+  assertEquals(made.readLength(), 48);
+});
+
+Deno.test("a piece that passes while it is read from the store counts once", async () => {
+  const made = await arriving({ size: 32 });
+  const read = made.task.read;
+  made.task.read = async (buffer, offset) => {
+    made.task.read = read;
+    for (const number of [0, 1]) {
+      await made.write(number, 0, 16);
+      await made.hold(number);
+    }
+    return await read(buffer, offset);
+  };
+  await made.hold(0, { isFromPeer: true });
+  await made.following;
+});
+
 Deno.test("pieces that come in any order and from anywhere have the content's digest", async () => {
   const step = fc.record({
     shuffle: fc.infiniteStream(fc.nat()),
