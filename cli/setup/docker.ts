@@ -43,7 +43,7 @@ export async function planDocker(order: SetupOrder, files: ConfigFiles): Promise
     const after = rest === null || isOurs ? null : await restored({ path: PATH, text: rest, isSame }, files);
     return {
       changes: [{ ...file, after }, { path: RECORD, before: record, after: null, keepsBackup: false }],
-      notes: [RELOAD],
+      notes: [isForgotten(after, { path, ours }) ? RESTART : RELOAD],
     };
   }
   const { text, added } = withLists(before ?? "", { path, ours, wanted: wantedFor(order.mirror) });
@@ -57,6 +57,14 @@ export async function planDocker(order: SetupOrder, files: ConfigFiles): Promise
 }
 
 const RELOAD = "dockerd reads it again after systemctl reload docker";
+const RESTART =
+  "dockerd goes on with the mirror until systemctl restart docker: a reload keeps what the file no longer names";
+
+/** Whether a list that had entries of ours is gone: dockerd changes only what a reloaded file names (seen with 20.10). */
+function isForgotten(text: string | null, { path, ours }: { path: string; ours: Lists }): boolean {
+  const json = text === null ? {} : readJson(text, path);
+  return LISTS.some((name) => ours[name].length > 0 && !Object.hasOwn(json, name));
+}
 
 /** dockerd takes http only from loopback, unless it is told otherwise. */
 function wantedFor(mirror: URL): Lists {

@@ -111,3 +111,14 @@ for (const [text, words] of BAD) {
     }
   });
 }
+
+Deno.test("the way back says whether a reload is enough: dockerd keeps a list that its file no longer names", async () => {
+  for (
+    const [text, words] of [[null, "restart"], ["{}", "restart"], ['{"registry-mirrors":["https://m.test"]}', "reload"]]
+  ) {
+    const files = new MemoryFiles(text === null ? {} : { [PATH]: text! });
+    assert((await setUp(files)).notes[0]?.endsWith("systemctl reload docker"));
+    const { notes } = await setUp(files, { remove: true });
+    assert(notes[0]?.includes(`systemctl ${words} docker`), `${text}: ${notes[0]}`);
+  }
+});
