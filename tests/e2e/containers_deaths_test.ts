@@ -1,5 +1,6 @@
 /** Processes of ours that die while containerd pulls: the pull ends well, and of a manager's death it hears nothing. */
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { Child } from "../testutil/child.ts";
 import { startCluster } from "../testutil/cluster.ts";
 import { Containerd, containerProblem } from "../testutil/containerd.ts";
 import { spawnDaemon } from "../testutil/process.ts";
@@ -53,6 +54,30 @@ for (const signal of ["SIGKILL", "SIGTERM"] as const) {
     },
   });
 }
+
+Deno.test({
+  name: "a pull that was killed with its blobs half here ends through the daemon when it is begun again",
+  ignore: problem !== null,
+  async fn() {
+    const image = await makeRunnableImage(SIZES);
+    await using registry = await registryWithImage(image);
+    await using daemon = await spawnDaemon({ config: proxyConfig(registry) });
+    // Nobody is at the registry's own address.
+    const hosts = { registry: NAME, server: "http://127.0.0.1:1", mirror: `http://${daemon.proxy}` };
+    await using node = await Containerd.start(hosts);
+    const own = ["--address", `${node.folder}/c.sock`];
+    const killed = new Child([...own, "images", "pull", "--hosts-dir", `${node.folder}/certs.d`, REFERENCE], {
+      command: "ctr",
+    });
+    await node.received(2 * MIB);
+    killed.kill("SIGKILL");
+    await killed.ended;
+    assert((await node.content()).length < image.content.length, "it had ended before");
+    const { code, stderr } = await node.pull(REFERENCE);
+    assertEquals(code, 0, stderr);
+    await assertRuns(node, image);
+  },
+});
 
 Deno.test({
   name: "two containerds pull through their daemons to the end when the manager is killed in mid-pull",
