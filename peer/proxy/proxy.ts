@@ -13,6 +13,7 @@ import type { StreamingStarter } from "../task/task.ts";
 import { formatHostPort } from "../transfer/connection.ts";
 import { Access } from "./access.ts";
 import { anonymousHeaders, strangersHeaders } from "./anonymous_token.ts";
+import { ContentTypes } from "./content_types.ts";
 import { ForwardProxy } from "./forward_proxy.ts";
 import { OriginClient } from "./origin_client.ts";
 import { OriginLinks } from "./origin_link.ts";
@@ -66,6 +67,7 @@ export function startProxy({ tasks, source, clock, log, publicsPath }: ProxyDeps
   const links = new OriginLinks({ ...config, isOwnAddress, env: machineFacts().env });
   const { timeoutMs } = config;
   const client = new OriginClient(links, timeoutMs === undefined ? {} : { headMs: timeoutMs, idleMs: timeoutMs });
+  const types = new ContentTypes();
   const access = config.authorize
     ? new Access({
       clock,
@@ -77,6 +79,7 @@ export function startProxy({ tasks, source, clock, log, publicsPath }: ProxyDeps
           fields: [...fields, ["Accept", "*/*"], ["Accept-Encoding", "identity"]],
           body: null,
         }, signal);
+        types.learn(url, answer.head);
         return answer.head.status;
       },
       probe: async ({ url, fields }, signal) => {
@@ -90,6 +93,7 @@ export function startProxy({ tasks, source, clock, log, publicsPath }: ProxyDeps
   const pass = new PassThrough(client, access);
   const shared = new SharedContent({
     ...{ tasks, source, clock, log, access, pass },
+    contentType: (url) => types.of(url),
     strangersHeaders: (read, signal) => anonymousHeaders(client, read, signal),
   });
   const strangers = new Strangers({

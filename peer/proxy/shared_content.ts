@@ -18,6 +18,8 @@ export interface SharedContentDeps extends ContentStreamDeps {
   /** Null where everyone may have what is here. */
   readonly access: Access | null;
   readonly pass: PassThrough;
+  /** What the origin called a content, where it was asked; else null. */
+  readonly contentType: (url: URL) => string | null;
 }
 
 export interface Content {
@@ -97,7 +99,13 @@ export class SharedContent {
     const chunks = stream.read();
     // Nothing is said before the first bytes are here: until then another answer is possible.
     const first = await chunks.next();
-    exchange.begin(answer.status, [...describe(content, etag), ...answer.fields, ...whence(stream), ...content.fields]);
+    const type = content.digest === null ? this.deps.contentType(content.url) : null;
+    exchange.begin(answer.status, [
+      ...describe(content, { etag, type }),
+      ...answer.fields,
+      ...whence(stream),
+      ...content.fields,
+    ]);
     if (!first.done) {
       await exchange.write(first.value);
       for await (const chunk of chunks) await exchange.write(chunk);
@@ -139,8 +147,8 @@ function digestOf({ digest }: Content): Digest | null {
   return digest === null ? null : parseDigest(digest);
 }
 
-function describe({ digest }: Content, etag: string | null): Field[] {
-  const fields: Field[] = [["Content-Type", "application/octet-stream"], ["Accept-Ranges", "bytes"]];
+function describe({ digest }: Content, { etag, type }: { etag: string | null; type: string | null }): Field[] {
+  const fields: Field[] = [["Content-Type", type ?? "application/octet-stream"], ["Accept-Ranges", "bytes"]];
   if (digest === null || etag === null) return fields;
   return [
     ...fields,

@@ -8,6 +8,7 @@ import { hasTools } from "../testutil/registry.ts";
 
 const hasOpenssl = hasTools(["openssl"]);
 if (!hasOpenssl) console.log("proxy_https_test: skipped, openssl is not installed");
+const TYPE = "text/x-test; charset=utf-8";
 const TEXT = "from the origin with TLS";
 
 /** An origin with TLS, and a daemon whose clients name it by http: with useHTTPS, and by a redirect. */
@@ -15,7 +16,7 @@ async function stage(place: Place, stack: AsyncDisposableStack, { isTrusted }: {
   const made = await makeCertificates(place.path("certs"));
   const origin = Deno.serve(
     { port: 0, hostname: "127.0.0.1", cert: made.cert, key: made.key, onListen: () => {} },
-    () => new Response(TEXT, { headers: { etag: '"1"' } }),
+    () => new Response(TEXT, { headers: { etag: '"1"', "content-type": TYPE } }),
   );
   stack.defer(() => origin.shutdown());
   const host = `localhost:${origin.addr.port}`;
@@ -36,13 +37,19 @@ async function stage(place: Place, stack: AsyncDisposableStack, { isTrusted }: {
   stack.defer(() => client.close());
   const ask = async (url: string) => {
     const response = await fetch(url, { client });
-    return { status: response.status, task: response.headers.get("x-lacewing-task"), text: await response.text() };
+    const { headers } = response;
+    return {
+      status: response.status,
+      task: headers.get("x-lacewing-task"),
+      type: headers.get("content-type"),
+      text: await response.text(),
+    };
   };
   return { host, ask };
 }
 
 Deno.test({
-  name: "useHTTPS and redirects reach an origin by TLS, as one content whatever it was called",
+  name: "useHTTPS and redirects reach an origin by TLS, as one content with its type, whatever it was called",
   ignore: !hasOpenssl,
   async fn() {
     await using place = new Place();
@@ -50,12 +57,12 @@ Deno.test({
     const { host, ask } = await stage(place, stack, { isTrusted: true });
     const tasks = new Set<string | null>();
     for (const base of [`http://${host}`, "http://scheme.test", "http://bare.test"]) {
-      const { status, task, text } = await ask(`${base}/f`);
-      assertEquals([status, text], [200, TEXT], base);
+      const { status, task, type, text } = await ask(`${base}/f`);
+      assertEquals([status, text, type], [200, TEXT, TYPE], base);
       tasks.add(task);
     }
     assert(tasks.size === 1 && !tasks.has(null));
-    assertEquals(await ask("http://direct.test/f"), { status: 200, task: null, text: TEXT });
+    assertEquals(await ask("http://direct.test/f"), { status: 200, task: null, type: TYPE, text: TEXT });
   },
 });
 
