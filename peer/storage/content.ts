@@ -10,6 +10,7 @@ import { close, fstatSync, futimesSync } from "node:fs";
 import { Bitmap } from "../core/bitmap.ts";
 import { pieceCount } from "../core/piece.ts";
 import { fileError } from "./file_errors.ts";
+import type { LoopTurn } from "./loop_turn.ts";
 import type { GenerationRecord } from "./metadata.ts";
 import { PositionalIo } from "./positional_io.ts";
 import type { StoredTask, StoredTaskInfo } from "./piece_store.ts";
@@ -17,6 +18,8 @@ import type { StoredTask, StoredTaskInfo } from "./piece_store.ts";
 /** What a content tells the store that owns it. */
 export interface ContentOwner {
   readonly folder: string;
+  /** Of all that moves bytes. */
+  readonly turn: LoopTurn;
   now(): number;
   /** A piece became valid. */
   onPiece(content: Content, number: number, sha256: string): void;
@@ -110,7 +113,7 @@ export class Content {
     this.#owner.onRecord(this);
   }
 
-  write(bytes: Uint8Array, offset: number): void {
+  async write(bytes: Uint8Array, offset: number): Promise<void> {
     const { content_length } = this.record.meta;
     if (offset < 0 || offset + bytes.length > content_length) {
       throw new RangeError(`Cannot write ${bytes.length} B at ${offset}: the content has ${content_length} B`);
@@ -121,6 +124,8 @@ export class Content {
         done += this.#io.write(bytes.subarray(done), offset + done);
       }
     });
+    const pause = this.#owner.turn.spent();
+    if (pause !== null) await pause;
   }
 
   async read(buffer: Uint8Array, offset: number): Promise<number> {
@@ -134,6 +139,8 @@ export class Content {
         done += count;
       }
     });
+    const pause = this.#owner.turn.spent();
+    if (pause !== null) await pause;
     return done;
   }
 
@@ -201,8 +208,8 @@ class Handle implements StoredTask {
     return this.#content.digests();
   }
 
-  write(bytes: Uint8Array, offset: number): Promise<void> {
-    return Promise.try(() => this.#opened().write(bytes, offset));
+  async write(bytes: Uint8Array, offset: number): Promise<void> {
+    await this.#opened().write(bytes, offset);
   }
 
   commit(number: number, sha256Hex: string): void {

@@ -17,6 +17,7 @@ import { Content, type ContentOwner, describe, layoutOf } from "./content.ts";
 import * as files from "./content_file.ts";
 import { fileError } from "./file_errors.ts";
 import { chooseEvictions, type EvictionPolicy } from "./gc.ts";
+import { LoopTurn } from "./loop_turn.ts";
 import type { GenerationRecord, Metadata, PieceRecord } from "./metadata.ts";
 import type { PieceStore, StoredTask, StoredTaskInfo } from "./piece_store.ts";
 import { openMetadata, readBootId, removeMetadata, syncFiles } from "./startup.ts";
@@ -79,6 +80,7 @@ interface Entry {
 
 class DiskStore implements PieceStore, ContentOwner {
   readonly folder: string;
+  readonly turn = new LoopTurn();
   readonly now: () => number;
   readonly #metadata: Metadata;
   readonly #config: StorageConfig;
