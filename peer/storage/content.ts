@@ -52,7 +52,7 @@ export class Content {
 
   constructor(readonly record: GenerationRecord, readonly file: ContentFile, owner: ContentOwner) {
     this.#owner = owner;
-    this.#io = new PositionalIo(file.descriptor);
+    this.#io = new PositionalIo(file);
     const count = pieceCount(layoutOf(record));
     this.pieces = new Bitmap(count);
     this.#digests = new Array<string | null>(count).fill(null);
@@ -119,9 +119,10 @@ export class Content {
       throw new RangeError(`Cannot write ${bytes.length} B at ${offset}: the content has ${content_length} B`);
     }
     this.#owner.onWrite(this);
-    this.#attempt("write piece data", () => {
+    await this.#busy("write piece data", async () => {
       for (let done = 0; done < bytes.length;) {
-        done += this.#io.write(bytes.subarray(done), offset + done);
+        const written = this.#io.write(bytes.subarray(done), offset + done);
+        done += typeof written === "number" ? written : await written;
       }
     });
     const pause = this.#owner.turn.spent();
@@ -154,6 +155,7 @@ export class Content {
   async close(): Promise<void> {
     this.closed = true;
     if (this.#busyCount > 0) await new Promise<void>((resolve) => this.#onIdle = resolve);
+    this.#io.close();
     await new Promise<void>((resolve) => close(this.file.descriptor, () => resolve()));
   }
 

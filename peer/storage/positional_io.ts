@@ -1,50 +1,66 @@
 /**
- * Positional reads and writes of one file. Reads happen on this thread while
- * the page cache answers at once, and on other threads for a while after one
- * that had to wait for the disk: a turn of another thread costs more than
- * 256 KiB from the page cache (a sender's GB 0.98 CPU seconds with it, 0.87
- * without). Writes end in the page cache; `write` of node:fs makes them on this
- * thread too, and only then resolves in a later turn (Deno 2.9.6, by strace).
+ * Positional reads and writes of one file. They happen on this thread while
+ * the page cache takes and answers at once, and on other threads for a while
+ * after some that had to wait for the disk: a turn of another thread costs
+ * more than 256 KiB from the page cache or into it (CPU seconds a GB with it and
+ * without: sender 0.98 and 0.87, receiver 1.65 and 1.43), but a kernel with too many
+ * dirty pages lets a write sleep for up to 200 ms, the event loop with it.
+ *
+ * On other threads each write has a handle of its own: seeking on a shared one
+ * corrupts. (`write` of node:fs takes a position, but writes on this thread and only
+ * then resolves in a later turn; Deno 2.9.6, by strace.)
  */
-import { read, readSync, writeSync } from "node:fs";
+import { fstatSync, read, readSync, writeSync } from "node:fs";
+import type { ContentFile } from "./content.ts";
+import { SlowCalls } from "./slow_calls.ts";
 
-/** A read that takes longer has waited for a disk: 256 KiB from memory take 0.05 ms. */
-const SLOW_MS = 2;
-/** How long other threads read then; doubled with each slow read in a row, up to the maximum. */
-const PAUSE_MS = 250;
-const PAUSE_MS_MAX = 8_000;
+/** A read that takes longer has waited for a disk, or for a core: 256 KiB from memory take 0.05 ms. */
+const SLOW_READ_MS = 2;
+/** The same of a write; the kernel's shortest pauses are 10 ms. */
+const SLOW_WRITE_MS = 10;
 
 export class PositionalIo {
-  #othersUntilMs: number | null = null;
-  #pauseMs = PAUSE_MS;
+  /** Two of them: a read may have waited for a core, and where all are busy a third of a sender's reads were elsewhere. */
+  readonly #reads = new SlowCalls({ slowMs: SLOW_READ_MS, patience: 2 });
+  readonly #writes = new SlowCalls({ slowMs: SLOW_WRITE_MS, patience: 1 });
+  /** Handles for writes on other threads that no write has now. */
+  readonly #idle: Deno.FsFile[] = [];
 
-  constructor(private readonly descriptor: number, private readonly nowMs: () => number = () => performance.now()) {}
+  constructor(private readonly file: ContentFile, private readonly nowMs: () => number = () => performance.now()) {}
 
   /** @returns bytes read, 0 at the end of the file; a promise of them while the disk is slow */
   read(buffer: Uint8Array, position: number): number | Promise<number> {
     const beganMs = this.nowMs();
-    if (this.#othersUntilMs !== null && beganMs < this.#othersUntilMs) return this.#readElsewhere(buffer, position);
-    const count = readSync(this.descriptor, buffer, 0, buffer.length, position);
+    if (this.#reads.isPaused(beganMs)) return this.#readElsewhere(buffer, position);
+    const count = readSync(this.file.descriptor, buffer, 0, buffer.length, position);
     const endedMs = this.nowMs();
-    if (endedMs - beganMs < SLOW_MS) {
-      this.#othersUntilMs = null;
-      this.#pauseMs = PAUSE_MS;
-    } else {
-      this.#othersUntilMs = endedMs + this.#pauseMs;
-      this.#pauseMs = Math.min(this.#pauseMs * 2, PAUSE_MS_MAX);
-    }
+    this.#reads.took(endedMs - beganMs, endedMs);
     return count;
   }
 
-  /** @returns bytes written */
-  write(bytes: Uint8Array, position: number): number {
-    return writeSync(this.descriptor, bytes, 0, bytes.length, position);
+  /** @returns bytes written; a promise of them while the disk is slow */
+  write(bytes: Uint8Array, position: number): number | Promise<number> {
+    const beganMs = this.nowMs();
+    if (this.#writes.isPaused(beganMs)) return this.#writeElsewhere(bytes, position);
+    const count = this.#writeHere(bytes, position);
+    const endedMs = this.nowMs();
+    this.#writes.took(endedMs - beganMs, endedMs);
+    return count;
+  }
+
+  /** To be called when no write is under way. */
+  close(): void {
+    for (const handle of this.#idle.splice(0)) handle.close();
+  }
+
+  #writeHere(bytes: Uint8Array, position: number): number {
+    return writeSync(this.file.descriptor, bytes, 0, bytes.length, position);
   }
 
   #readElsewhere(buffer: Uint8Array, position: number): Promise<number> {
     return new Promise((resolve, reject) => {
       read(
-        this.descriptor,
+        this.file.descriptor,
         buffer,
         0,
         buffer.length,
@@ -52,5 +68,30 @@ export class PositionalIo {
         (error, count) => error ? reject(error) : resolve(count),
       );
     });
+  }
+
+  async #writeElsewhere(bytes: Uint8Array, position: number): Promise<number> {
+    const handle = this.#idle.pop() ?? this.#open();
+    if (handle === null) return this.#writeHere(bytes, position);
+    try {
+      handle.seekSync(position, Deno.SeekMode.Start);
+      return await handle.write(bytes);
+    } finally {
+      this.#idle.push(handle);
+    }
+  }
+
+  /** Another handle on the same file, or null when the file has no name any more, or the name another file. */
+  #open(): Deno.FsFile | null {
+    let handle: Deno.FsFile;
+    try {
+      handle = Deno.openSync(this.file.path, { write: true });
+    } catch {
+      return null;
+    }
+    const [own, found] = [fstatSync(this.file.descriptor), handle.statSync()];
+    if (own.ino === found.ino && own.dev === found.dev) return handle;
+    handle.close();
+    return null;
   }
 }

@@ -4,24 +4,28 @@ import { PositionalIo } from "../../../../peer/storage/positional_io.ts";
 
 const CONTENT = new TextEncoder().encode("0123456789");
 
-/** A file with CONTENT, and a clock on which every read takes `readMs()`. */
+interface It {
+  io: PositionalIo;
+  path: string;
+  /** Each call on this thread takes `callMs` on it. */
+  clock: { nowMs: number; callMs: number };
+}
+
+/** A file with CONTENT. */
 async function withFile(
-  act: (it: { io: PositionalIo; clock: { nowMs: number; readMs: number } }) => Promise<void>,
+  act: (it: It) => Promise<void>,
   mode = "r+",
 ): Promise<void> {
   const path = await Deno.makeTempFile();
   await Deno.writeFile(path, CONTENT);
   const descriptor = openSync(path, mode);
-  const clock = { nowMs: 0, readMs: 0 };
-  let isBegin = true;
-  const io = new PositionalIo(descriptor, () => {
-    if (!isBegin) clock.nowMs += clock.readMs;
-    isBegin = !isBegin;
-    return clock.nowMs;
-  });
+  const clock = { nowMs: 0, callMs: 0 };
+  // Each question for the time is a call later.
+  const io = new PositionalIo({ path, descriptor }, () => clock.nowMs += clock.callMs);
   try {
-    await act({ io, clock });
+    await act({ io, path, clock });
   } finally {
+    io.close();
     closeSync(descriptor);
     await Deno.remove(path);
   }
@@ -51,16 +55,16 @@ Deno.test("a read at or over the end gets what is there", () =>
 
 Deno.test("quick reads stay on this thread", () =>
   withFile(({ io, clock }) => {
-    clock.readMs = 1.9;
+    clock.callMs = 1.9;
     for (let count = 0; count < 5; count++) assertEquals(io.read(new Uint8Array(2), 0), 2);
     return Promise.resolve();
   }));
 
-Deno.test("after a slow read other threads read for a while, with the same bytes", () =>
+Deno.test("after two slow reads other threads read for a while, with the same bytes", () =>
   withFile(async ({ io, clock }) => {
-    clock.readMs = 2;
-    assertEquals(io.read(new Uint8Array(4), 0), 4);
-    clock.readMs = 0;
+    clock.callMs = 2;
+    for (let count = 0; count < 2; count++) assertEquals(io.read(new Uint8Array(4), 0), 4);
+    clock.callMs = 0;
     const buffer = new Uint8Array(4);
     const reading = io.read(buffer, 6);
     assert(reading instanceof Promise);
@@ -68,35 +72,46 @@ Deno.test("after a slow read other threads read for a while, with the same bytes
     assertEquals(textOf(buffer), "6789");
   }));
 
-Deno.test("a disk that stays slow is tried on this thread ever more rarely, a quick one at once again", async () => {
-  const path = await Deno.makeTempFile();
-  await Deno.writeFile(path, CONTENT);
-  const descriptor = openSync(path, "r");
-  try {
-    let nowMs = 0;
-    let readMs = 20;
-    const times: number[] = [];
-    // The first of two questions for the time begins a read on this thread, the second ends it.
-    const io = new PositionalIo(descriptor, () => times.shift() ?? nowMs);
-    const tries: number[] = [];
-    for (; nowMs < 20_000; nowMs += 50) {
-      times.push(nowMs, nowMs + readMs);
-      const read = io.read(new Uint8Array(1), 0);
-      times.length = 0;
-      if (typeof read === "number") tries.push(nowMs);
-      else assertEquals(await read, 1);
+Deno.test("after a slow write other threads write for a while, each at its own position", () =>
+  withFile(async ({ io, path, clock }) => {
+    clock.callMs = 10;
+    assertEquals(io.write(CONTENT.subarray(0, 1), 9), 1);
+    clock.callMs = 0;
+    const writes = [..."abcd"].map((letter, index) => io.write(new TextEncoder().encode(letter), 2 * index));
+    for (const write of writes) {
+      assert(write instanceof Promise);
+      assertEquals(await write, 1);
     }
-    const gaps = tries.slice(1).map((at, index) => at - tries[index]!);
-    assertEquals(gaps, gaps.toSorted((a, b) => a - b));
-    assert(tries.length < 8 && gaps.at(-1)! >= 8_000 && gaps.at(-1)! < 8_200, `${gaps}`);
-    readMs = 0;
-    nowMs += 20_000;
-    for (let count = 0; count < 3; count++) assertEquals(io.read(new Uint8Array(1), 0), 1);
-  } finally {
-    closeSync(descriptor);
-    await Deno.remove(path);
-  }
-});
+    assertEquals(await Deno.readTextFile(path), "a1b3c5d780");
+    clock.nowMs += 10_000;
+    assertEquals(io.write(new TextEncoder().encode("e"), 0), 1);
+    assertEquals(await Deno.readTextFile(path), "e1b3c5d780");
+  }));
+
+Deno.test("quick writes stay on this thread", () =>
+  withFile(({ io, clock }) => {
+    clock.callMs = 9;
+    for (let count = 0; count < 5; count++) assertEquals(io.write(CONTENT, 0), 10);
+    return Promise.resolve();
+  }));
+
+for (const becomes of ["removed", "another file"]) {
+  Deno.test(`a slow disk's writes reach a file whose name is ${becomes}`, () =>
+    withFile(async ({ io, path, clock }) => {
+      clock.callMs = 10;
+      io.write(CONTENT, 0);
+      clock.callMs = 0;
+      await Deno.remove(path);
+      if (becomes === "another file") await Deno.writeTextFile(path, "not ours");
+      assertEquals(await io.write(new TextEncoder().encode("ab"), 4), 2);
+      const buffer = new Uint8Array(10);
+      await io.read(buffer, 0);
+      assertEquals(textOf(buffer), "0123ab6789");
+      // For the end of the test too.
+      await Deno.writeTextFile(path, "not ours", { create: becomes === "removed" });
+      assertEquals(await Deno.readTextFile(path), "not ours");
+    }));
+}
 
 Deno.test("a file that cannot be written or read says why", async () => {
   await withFile(({ io }) => {
@@ -106,7 +121,8 @@ Deno.test("a file that cannot be written or read says why", async () => {
   const folder = await Deno.makeTempDir();
   const descriptor = openSync(folder, "r");
   try {
-    assertEquals(codeOf(() => new PositionalIo(descriptor).read(new Uint8Array(1), 0)), "EISDIR");
+    const io = new PositionalIo({ path: folder, descriptor });
+    assertEquals(codeOf(() => io.read(new Uint8Array(1), 0)), "EISDIR");
   } finally {
     closeSync(descriptor);
     await Deno.remove(folder);
@@ -115,10 +131,12 @@ Deno.test("a file that cannot be written or read says why", async () => {
 
 Deno.test("another thread's failure rejects", () =>
   withFile(async ({ io, clock }) => {
-    clock.readMs = 5;
-    assertEquals(io.read(new Uint8Array(1), 0), 1);
-    clock.readMs = 0;
+    clock.callMs = 10;
+    for (let count = 0; count < 2; count++) assertEquals(io.read(new Uint8Array(1), 0), 1);
+    assertEquals(io.write(new Uint8Array(1), 0), 1);
+    clock.callMs = 0;
     await assertRejects(async () => void await io.read(new Uint8Array(1), -2));
+    await assertRejects(async () => void await io.write(new Uint8Array(1), -2));
   }));
 
 function codeOf(act: () => unknown): unknown {
