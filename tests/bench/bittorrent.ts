@@ -104,6 +104,7 @@ class AriaSwarm implements Running {
       peerBytes: bytesOf((host) => host !== this.#source) + this.#sentBefore,
       // The desk is the bench's own; a tracker costs next to nothing.
       cpuSeconds: all.reduce((total, it) => total + it.cpuSeconds(), 0),
+      sourceCpuSeconds: null,
       rssMaxBytes: Math.max(...all.map((it) => it.rssMaxBytes())),
     };
   }

@@ -54,6 +54,8 @@ export interface Totals {
   readonly peerBytes: number | null;
   /** CPU seconds of all its processes on the hosts, of the source, and of what coordinates. */
   readonly cpuSeconds: number;
+  /** Of these, of the server that alone sends; null where hosts send too. */
+  readonly sourceCpuSeconds: number | null;
   /** Of the process on a host that held most; null where that cannot be known. */
   readonly rssMaxBytes: number | null;
 }

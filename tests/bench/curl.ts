@@ -50,6 +50,7 @@ class CurlStar implements Running {
       sourceBytes: this.origin.sentBytes(),
       peerBytes: 0,
       cpuSeconds: this.#cpuSeconds + this.origin.process.cpuSeconds(),
+      sourceCpuSeconds: this.origin.process.cpuSeconds(),
       rssMaxBytes: null,
     };
   }

@@ -32,12 +32,18 @@ export class LacewingSwarm implements Running {
   readonly #paths = new Map<string, string[]>();
   readonly #open = new Set<DaemonConnection>();
   #manager: BenchProcess | null = null;
+  #rssIdleBytes = 0;
   #sentBefore = 0;
   /** Of the warm-up, and of the seed's own fetch. */
   #originBytesBefore = 0;
   readonly #uploadedBefore = new Map<string, number>();
 
   constructor(private readonly stage: Stage, private readonly origin: BenchOrigin) {}
+
+  /** Of the daemon that held most when it had joined, and nothing had been asked of it. */
+  get rssIdleBytes(): number {
+    return this.#rssIdleBytes;
+  }
 
   get manager(): BenchProcess {
     return this.#manager!;
@@ -54,6 +60,8 @@ export class LacewingSwarm implements Running {
     this.#manager = new BenchProcess("manager", network.on(MANAGER, argv));
     await this.#manager.line((line) => line.startsWith("ready "));
     await Promise.all([...hosts, ...(seed === null ? [] : [seed])].map((host) => this.#startDaemon(host)));
+    const idle = await Promise.all([...this.daemons.keys()].map((host) => this.figure(host, "resident_bytes")));
+    this.#rssIdleBytes = Math.max(...idle);
     const { warmUp } = this.stage.workload;
     if (warmUp !== null) {
       const url = this.origin.url(warmUp.name);
@@ -110,6 +118,7 @@ export class LacewingSwarm implements Running {
       sourceBytes: this.origin.sentBytes() - this.#originBytesBefore + seedSent,
       peerBytes: bytesOf((host) => host !== seed) + this.#sentBefore,
       cpuSeconds: [...all, this.manager, this.origin.process].reduce((total, it) => total + it.cpuSeconds(), 0),
+      sourceCpuSeconds: null,
       rssMaxBytes: Math.max(...all.map((it) => it.rssMaxBytes())),
     };
   }

@@ -80,6 +80,11 @@ async function inFolder(stage: Stage, act: (stage: Stage) => Promise<PairResult>
   }
 }
 
+/** Waits until the disk has what was written before: a kernel with much to write lets whoever writes next sleep. */
+async function written(): Promise<void> {
+  await new Deno.Command("sync").output();
+}
+
 /** The receiver may ask nobody but the sender. */
 async function ownPair(stage: Stage): Promise<PairResult> {
   await using origin = await startOrigin(stage.network, stage);
@@ -89,7 +94,7 @@ async function ownPair(stage: Stage): Promise<PairResult> {
   const url = origin.url(file!.name);
   await swarm.download(SENDER, url, () => {});
   const figures = (name: string) => Promise.all([SENDER, RECEIVER].map((host) => swarm.figure(host, name)));
-  const rssIdleBytes = await swarm.figure(RECEIVER, "resident_bytes");
+  await written();
   await figures("loop_stall_seconds");
   const cpuOf = (host: string) => swarm.daemons.get(host)!.cpuSeconds();
   const before = { sender: cpuOf(SENDER), receiver: cpuOf(RECEIVER) };
@@ -107,7 +112,7 @@ async function ownPair(stage: Stage): Promise<PairResult> {
     cpuSecondsPerGb: (sender + receiver) / (size / GB),
     senderCpuSecondsPerGb: sender / (size / GB),
     rssMaxBytes: Math.max(...[SENDER, RECEIVER].map((host) => swarm.daemons.get(host)!.rssMaxBytes())),
-    rssIdleBytes,
+    rssIdleBytes: swarm.rssIdleBytes,
     stallSeconds,
     wrong: await checkHosts(stage.workload, [{ host: RECEIVER, paths: [path] }]),
   };
@@ -115,18 +120,21 @@ async function ownPair(stage: Stage): Promise<PairResult> {
 
 async function rivalPair(rival: Contestant, stage: Stage): Promise<PairResult> {
   await using running = await rival.start(stage);
-  const before = (await running.totals()).cpuSeconds;
+  const before = await running.totals();
+  await written();
   const beganMs = performance.now();
   await running.fetch(RECEIVER, { onProgress: () => {} });
   const seconds = (performance.now() - beganMs) / 1000;
-  const { cpuSeconds, rssMaxBytes } = await running.totals();
+  const { cpuSeconds, sourceCpuSeconds, rssMaxBytes } = await running.totals();
   const { size } = stage.workload;
   return {
     contestant: rival.name,
     size,
     rate: size / seconds,
-    cpuSecondsPerGb: (cpuSeconds - before) / (size / GB),
-    senderCpuSecondsPerGb: null,
+    cpuSecondsPerGb: (cpuSeconds - before.cpuSeconds) / (size / GB),
+    senderCpuSecondsPerGb: sourceCpuSeconds === null
+      ? null
+      : (sourceCpuSeconds - (before.sourceCpuSeconds ?? 0)) / (size / GB),
     rssMaxBytes,
     rssIdleBytes: null,
     stallSeconds: null,

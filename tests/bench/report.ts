@@ -2,7 +2,6 @@
 import { formatBytes } from "../../peer/core/units.ts";
 import { median, stretch, sum } from "./bound.ts";
 import { type ClientResult, type ClientRun, medians } from "./client_bench.ts";
-import type { PairResult } from "./pair_bench.ts";
 import type { ScenarioResult, Trial } from "./swarm_bench.ts";
 import type { TinyResult } from "./tiny_bench.ts";
 
@@ -181,35 +180,6 @@ export function tinyTable(results: readonly TinyResult[], peers: number): string
   ].join("\n");
 }
 
-export function pairTable(results: readonly PairResult[]): string {
-  const groups = Map.groupBy(results, ({ contestant, size }) => `${size} ${contestant}`);
-  const rows = [...groups.values()].map((group) => {
-    const [{ contestant, size, rssMaxBytes, rssIdleBytes, stallSeconds, senderCpuSecondsPerGb }] = group as [
-      PairResult,
-    ];
-    const most = (key: "rssMaxBytes" | "rssIdleBytes" | "stallSeconds") => Math.max(...group.map((it) => it[key] ?? 0));
-    const wrong = sum(group.map((it) => it.wrong.length));
-    return [
-      `${contestant}, ${formatBytes(size)}`,
-      `${formatBytes(median(group.map(({ rate }) => rate)))}/s`,
-      median(group.map((it) => it.cpuSecondsPerGb)).toFixed(2),
-      senderCpuSecondsPerGb === null ? "-" : median(group.map((it) => it.senderCpuSecondsPerGb ?? NaN)).toFixed(2),
-      rssMaxBytes === null ? "-" : formatBytes(most("rssMaxBytes")),
-      rssIdleBytes === null ? "-" : formatBytes(most("rssIdleBytes")),
-      stallSeconds === null ? "-" : milliseconds(most("stallSeconds") * 1000),
-      ...(wrong > 0 ? ["WRONG"] : ["right"]),
-    ];
-  });
-  return [
-    "I: one host to one host, links without limits",
-    ...table([
-      ["", "rate", "CPU s/GB, both ends", "of it the sender", "peak RSS", "idle", "longest stall", "bytes"],
-      ...rows,
-    ]),
-    "",
-  ].join("\n");
-}
-
 /** Medians beside those of curl: `1.20x` is a fifth more. The spread is from the fastest run to the slowest. */
 export function clientTable(results: readonly ClientResult[]): string {
   const rows = results.map((result) => {
@@ -238,6 +208,6 @@ export function clientTable(results: readonly ClientResult[]): string {
   ].join("\n");
 }
 
-function milliseconds(ms: number): string {
+export function milliseconds(ms: number): string {
   return ms < 100 ? `${ms.toFixed(1)} ms` : `${ms.toFixed(0)} ms`;
 }
