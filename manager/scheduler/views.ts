@@ -1,4 +1,5 @@
 /** Turns a scheduler's state into what the API and the job worker see. Pure. */
+import { redactText } from "../../peer/core/log.ts";
 import { FOUND_MAX, type FoundTask } from "../../peer/core/wire/scheduler.ts";
 import type { Host } from "./resource.ts";
 import type { Scheduler } from "./scheduler.ts";
@@ -49,6 +50,8 @@ export function taskViews(clusterId: number, scheduler: Scheduler): TaskView[] {
       const { complete = false, pieceCount: piece_count = 0 } = task.current(id) ?? {};
       return { id, hostname, ip, complete, piece_count };
     };
-    return { ...task.spec, cluster_id: clusterId, meta: task.meta, hosts: hosts.map(viewOf) };
+    // Who asked by a signed URL gave it to nobody but its origin.
+    const url = redactText(task.spec.url);
+    return { ...task.spec, url, cluster_id: clusterId, meta: task.meta, hosts: hosts.map(viewOf) };
   }).sort((a, b) => a.task_id < b.task_id ? -1 : 1);
 }

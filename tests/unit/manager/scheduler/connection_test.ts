@@ -1,4 +1,4 @@
-// covers: manager/scheduler/host_connection.ts manager/scheduler/cluster.ts manager/scheduler/views.ts
+// covers: manager/scheduler/host_connection.ts manager/scheduler/cluster.ts
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import type { Clock } from "../../../../peer/core/clock.ts";
 import { LacewingError } from "../../../../peer/core/errors.ts";
