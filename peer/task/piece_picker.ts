@@ -19,8 +19,10 @@ const END_GAME_REQUESTS = 2;
 export interface PickerOptions {
   readonly pieceCount: number;
   readonly random: Random;
-  /** Duplicate requests the end game may make in all; 1% of the pieces, at least 2. */
-  readonly endGameBudget?: number;
+  /** Second requests in all, those of `hedge` too; 1% of the pieces, at least 2. */
+  readonly duplicatesMax?: number;
+  /** Of these, such as the end game may make unasked; 1% of the pieces: of a small content two were half. */
+  readonly endGameMax?: number;
 }
 
 /** What is known of one missing piece. */
@@ -43,14 +45,15 @@ export class PiecePicker {
   readonly #banned = new Set<string>();
   /** Piece → hosts it is asked of. */
   readonly #inFlight = new Map<number, Set<string>>();
-  #endGameBudget: number;
+  #duplicatesLeft: number;
+  #endGameLeft: number;
   #heldCount = 0;
   /** Wanted pieces that are not held. */
   #leftCount = 0;
   #windowFirst = 0;
   #windowCount = 0;
 
-  constructor({ pieceCount, random, endGameBudget }: PickerOptions) {
+  constructor({ pieceCount, random, duplicatesMax, endGameMax }: PickerOptions) {
     this.pieceCount = pieceCount;
     this.#random = random;
     this.#state = new Uint8Array(pieceCount);
@@ -58,7 +61,8 @@ export class PiecePicker {
     this.#free = new Bitmap(pieceCount);
     this.#availability = new Uint32Array(pieceCount);
     this.#near = new Uint32Array(pieceCount);
-    this.#endGameBudget = endGameBudget ?? Math.max(2, Math.ceil(pieceCount / 100));
+    this.#duplicatesLeft = duplicatesMax ?? Math.max(2, Math.ceil(pieceCount / 100));
+    this.#endGameLeft = endGameMax ?? Math.floor(pieceCount / 100);
   }
 
   /** Pieces from `first` on are wanted from now on. */
@@ -199,7 +203,7 @@ export class PiecePicker {
 
   /** Whether any neighbour might be asked for anything now. */
   get hasWork(): boolean {
-    return this.#openCount > 0 || this.#endGameBudget > 0;
+    return this.#openCount > 0 || (this.#mayDouble && this.#inFlight.size > 0);
   }
 
   /** Wanted pieces that are not held: whether any is left. */
@@ -232,28 +236,34 @@ export class PiecePicker {
     const number = this.#openCount > 0 ? this.#best(own, this.#free, acceptable) : null;
     if (number !== null) return this.#start(number, hostId, false);
     // The end game is when every missing piece that someone offers is asked for.
-    if (this.#endGameBudget <= 0 || this.#openCount > 0) return null;
+    if (!this.#mayDouble || this.#openCount > 0) return null;
     const again = this.#best(own, this.#wanted, (piece) => {
       const hosts = this.#inFlight.get(piece);
       return hosts !== undefined && hosts.size < END_GAME_REQUESTS && !hosts.has(hostId) &&
         this.#state[piece] === MISSING && acceptable(piece);
     });
     if (again === null) return null;
-    this.#endGameBudget -= 1;
+    this.#endGameLeft -= 1;
+    this.#duplicatesLeft -= 1;
     return this.#start(again, hostId, true);
   }
 
   /**
    * Marks a piece that is in flight from a slow neighbour as asked of this one
-   * too, out of the end game's budget. @returns whether it may be asked
+   * too, as one of the second requests there may be. @returns whether it may be asked
    */
   hedge(number: number, hostId: string): boolean {
     const hosts = this.#inFlight.get(number);
-    const may = hosts !== undefined && hosts.size < END_GAME_REQUESTS && !hosts.has(hostId) && this.#endGameBudget > 0;
+    const may = hosts !== undefined && hosts.size < END_GAME_REQUESTS && !hosts.has(hostId) && this.#duplicatesLeft > 0;
     if (!may || this.#state[number] !== MISSING || !this.#offers.get(hostId)?.has(number)) return false;
-    this.#endGameBudget -= 1;
+    this.#duplicatesLeft -= 1;
     hosts.add(hostId);
     return true;
+  }
+
+  /** Whether the end game may ask a second neighbour. */
+  get #mayDouble(): boolean {
+    return this.#endGameLeft > 0 && this.#duplicatesLeft > 0;
   }
 
   #start(number: number, hostId: string, duplicate: boolean): { number: number; duplicate: boolean } {

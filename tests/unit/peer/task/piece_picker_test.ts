@@ -11,8 +11,8 @@ function pieces(drawing: string): Bitmap {
   return bitmap;
 }
 
-function picker(pieceCount: number, { held = [] as number[], seed = 1, endGameBudget = 2 } = {}): PiecePicker {
-  const made = new PiecePicker({ pieceCount, random: seededRandom(seed), endGameBudget });
+function picker(pieceCount: number, { held = [] as number[], seed = 1, duplicatesMax = 2 } = {}): PiecePicker {
+  const made = new PiecePicker({ pieceCount, random: seededRandom(seed), duplicatesMax, endGameMax: duplicatesMax });
   made.want(0, pieceCount);
   for (const number of held) made.held(number);
   return made;
@@ -70,12 +70,34 @@ Deno.test("pick() asks a piece twice only when every offered piece is asked", ()
 });
 
 Deno.test("pick() keeps the end game within its budget", () => {
-  const made = picker(6, { held: [0, 1, 2, 3], endGameBudget: 1 });
+  const made = picker(6, { held: [0, 1, 2, 3], duplicatesMax: 1 });
   for (const host of ["a", "b", "c"]) made.offer(host, pieces("111111"));
   made.pick("a");
   made.pick("b");
   const again = ["a", "b", "c"].map((host) => made.pick(host)).filter((picked) => picked !== null);
   assertEquals(again.length, 1);
+});
+
+Deno.test("a content of few pieces has no end game: a second request is for a neighbour that is late", () => {
+  const made = new PiecePicker({ pieceCount: 4, random: seededRandom(1) });
+  made.want(0, 4);
+  for (const host of ["a", "b"]) made.offer(host, pieces("1111"));
+  const asked = [1, 2, 3, 4].map(() => made.pick("a")!.number);
+  assertEquals(made.pick("b"), null);
+  assertEquals(made.hasWork, false);
+  assertEquals(asked.map((number) => made.hedge(number, "b")), [true, true, false, false]);
+});
+
+Deno.test("hasWork says whether pick() may find anything", () => {
+  const made = picker(2, { duplicatesMax: 1 });
+  assertEquals(made.hasWork, false);
+  for (const host of ["a", "b", "c"]) made.offer(host, pieces("11"));
+  assertEquals(made.hasWork, true);
+  made.pick("a");
+  made.pick("a");
+  assertEquals(made.hasWork, true, "the end game may begin");
+  made.pick("b");
+  assertEquals(made.hasWork, false);
 });
 
 Deno.test("pick() never asks for pieces that are read from the origin, wait for a digest, or are unwanted", () => {
@@ -115,7 +137,7 @@ Deno.test("a failed piece may be asked again, of another neighbour too", () => {
 });
 
 Deno.test("hedge() lets a second neighbour be asked for a piece in flight, within the budget", () => {
-  const made = picker(8, { endGameBudget: 1 });
+  const made = picker(8, { duplicatesMax: 1 });
   for (const host of ["a", "b", "c"]) made.offer(host, pieces("11111111"));
   const { number } = made.pick("a")!;
   assertEquals(made.hedge(number, "a"), false);
@@ -173,7 +195,7 @@ Deno.test("availability always equals the number of offers, whatever happens", (
 Deno.test("a piece is never in flight from more than two neighbours", () => {
   fc.assert(
     fc.property(fc.integer(), fc.array(fc.constantFrom("a", "b", "c", "d"), { maxLength: 40 }), (seed, hosts) => {
-      const made = picker(5, { seed, endGameBudget: 100 });
+      const made = picker(5, { seed, duplicatesMax: 100 });
       for (const host of ["a", "b", "c", "d"]) made.offer(host, pieces("11111"));
       const asked = new Map<number, string[]>();
       for (const host of hosts) {
@@ -213,7 +235,7 @@ Deno.test("what may be asked for is what a look at each piece finds, whatever ha
   });
   fc.assert(
     fc.property(fc.array(event, { maxLength: 60 }), (events) => {
-      const made = new PiecePicker({ pieceCount: SIZE, random: seededRandom(1), endGameBudget: 0 });
+      const made = new PiecePicker({ pieceCount: SIZE, random: seededRandom(1), duplicatesMax: 0 });
       const offers = new Map<string, Set<number>>();
       const [wanted, held, kept] = [new Set<number>(), new Set<number>(), new Set<number>()];
       const asked = new Map<number, Set<string>>();
