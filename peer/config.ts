@@ -96,7 +96,7 @@ export const daemonConfig = z.strictObject({
     totalRateLimit: rate().default(0),
     perPeerRateLimit: rate().default(0).describe("Limit of one task"),
     concurrentPieceCount: z.number().int().min(1).max(256).default(8).describe(
-      "Pieces of one task asked of neighbours at once, at most",
+      "Pieces asked of neighbours at once by all tasks together, at most; each task may ask for one",
     ),
     prefetch: z.boolean().default(false),
     source: section({

@@ -7,6 +7,7 @@ import type { Source } from "../source/source.ts";
 import type { PieceStore } from "../storage/piece_store.ts";
 import type { Exchange, PieceClient } from "../transfer/piece_transfer.ts";
 import type { PieceEvents } from "./piece_events.ts";
+import type { RequestGate } from "./request_gate.ts";
 import type { Swarm } from "./swarm.ts";
 
 /** Bytes that all engines together have received so far. */
@@ -17,7 +18,8 @@ export interface Traffic {
   wastedBytes: number;
 }
 
-export interface EngineDeps {
+/** What is given to all engines together. */
+export interface TaskManagerDeps {
   readonly store: PieceStore;
   readonly source: Source;
   readonly client: PieceClient;
@@ -37,9 +39,15 @@ export interface EngineDeps {
   readonly tracer?: Tracer | undefined;
 }
 
+export interface EngineDeps extends TaskManagerDeps {
+  /** What all engines share of the neighbours. */
+  readonly gate: RequestGate;
+}
+
 export interface EngineConfig {
   /** This host and where it is; default: nowhere. */
   readonly place?: { readonly hostId: string; readonly idc: string };
+  /** Pieces asked of neighbours at once by all tasks together; each may ask for one. */
   readonly concurrentPieceCount: number;
   /** Connections to one origin while alone. */
   readonly maxConnections: number;

@@ -34,7 +34,6 @@ export function startSession(
     canSource: () => requests.canSource && config.autoBackSource,
     partial: () => requests.isPartial,
     place: config.place ?? { hostId: "", idc: "" },
-    concurrentPieceCount: config.concurrentPieceCount,
     connections: config.maxConnections,
   }, {
     ...events,

@@ -18,7 +18,7 @@ import type { Exchange, PieceClient } from "../transfer/piece_transfer.ts";
 import type { Ledger } from "./ledger.ts";
 import { CROSSINGS_MAX, Locality } from "./locality.ts";
 import type { PiecePicker } from "./piece_picker.ts";
-import { RequestDepth } from "./request_depth.ts";
+import type { NeighbourLoad, RequestGate } from "./request_gate.ts";
 import { piecesAtOnce } from "./task_rate.ts";
 
 /** Pause after a neighbour had no free slot, and the first one after it failed; doubled up to the maximum. */
@@ -36,6 +36,8 @@ const DURATIONS_KEPT = 64;
 export interface PeerWorkDeps {
   readonly client: PieceClient;
   readonly exchange: Exchange;
+  /** What all tasks of this host share of the neighbours. */
+  readonly gate: RequestGate;
   readonly limiters: readonly Limiter[];
   readonly clock: Clock;
   readonly random: Random;
@@ -48,8 +50,6 @@ export interface PeerWorkOptions {
   readonly place: { readonly hostId: string; readonly idc: string };
   readonly ledger: Ledger;
   readonly picker: PiecePicker;
-  /** Piece requests under way at once, at most. */
-  readonly concurrent: number;
   readonly onWrong: (number: number, hostId: string) => void;
   /** Bytes came from a neighbour that are of no use: the end game's loser, a wrong piece. */
   readonly onWasted: (bytes: number) => void;
@@ -62,9 +62,7 @@ export interface PeerWorkOptions {
 interface NeighbourState {
   readonly address: string;
   readonly unsubscribe: () => void;
-  inFlight: number;
-  failures: number;
-  pausedUntilMs: number;
+  readonly load: NeighbourLoad;
 }
 
 interface Flight {
@@ -81,17 +79,18 @@ export class PeerWork {
   #inFlight = 0;
   /** Of these, requests that bring a piece over for the idc. */
   #crossing = 0;
-  #pumpQueued = false;
+  /** Neighbours to look at in this turn of the event loop: all, or those with news; null when none is due. */
+  #due: "all" | Set<string> | null = null;
   #wakeTimer: ReturnType<typeof setTimeout> | undefined;
+  #wakeAtMs = Infinity;
+  readonly #look = () => this.pump();
   #stopped = false;
   #knownOnly = false;
   /** How long the last requests took that succeeded. */
   readonly #durationsMs: number[] = [];
-  readonly #depth: RequestDepth;
   readonly #locality: Locality;
 
   constructor(private readonly deps: PeerWorkDeps, private readonly options: PeerWorkOptions) {
-    this.#depth = new RequestDepth(options.concurrent);
     this.#locality = new Locality(options.place, options.picker.pieceCount);
   }
 
@@ -135,26 +134,37 @@ export class PeerWork {
       }, {
         onBitmap: (id, pieces) => {
           picker.offer(id, pieces, { isNear: this.#locality.isNear(id) });
-          this.pump();
+          this.#heard(id);
         },
         onHave: (id, pieces) => {
           picker.have(id, pieces);
-          this.pump();
+          this.#heard(id);
         },
         onLost: (id) => picker.lost(id),
       });
-      this.#neighbours.set(hostId, { address, unsubscribe, inFlight: 0, failures: 0, pausedUntilMs: 0 });
+      this.#neighbours.set(hostId, { address, unsubscribe, load: this.deps.gate.neighbour(hostId) });
     }
     this.pump();
   }
 
   /** Starts what may be started, once per event-loop turn. */
   pump(): void {
-    if (this.#pumpQueued || this.#stopped) return;
-    this.#pumpQueued = true;
+    this.#queue();
+    this.#due = "all";
+  }
+
+  /** Of all others nothing more is to be had than when they were last looked at. */
+  #heard(hostId: string): void {
+    this.#queue();
+    if (this.#due !== "all") this.#due = (this.#due ?? new Set()).add(hostId);
+  }
+
+  #queue(): void {
+    if (this.#due !== null) return;
     queueMicrotask(() => {
-      this.#pumpQueued = false;
-      if (!this.#stopped) this.#startRequests();
+      const due = this.#due;
+      this.#due = null;
+      if (!this.#stopped && due !== null) this.#startRequests(due);
     });
   }
 
@@ -167,8 +177,8 @@ export class PeerWork {
     for (const [number, flights] of this.#flights) {
       const [flight, ...others] = flights.values();
       if (flight === undefined || others.length > 0 || nowMs - flight.startedAtMs < afterMs) continue;
-      const free = [...this.#neighbours].filter(([, state]) => state.pausedUntilMs <= nowMs)
-        .sort(([, a], [, b]) => a.inFlight - b.inFlight);
+      const free = [...this.#neighbours].filter(([, { load }]) => load.pausedUntilMs <= nowMs)
+        .sort(([, a], [, b]) => a.load.inFlight - b.load.inFlight);
       const near = free.filter(([hostId]) => !this.#locality.isActive || this.#locality.isNear(hostId));
       const next = [...near, ...free].find(([hostId]) => this.options.picker.hedge(number, hostId));
       if (next !== undefined) this.#fetch(...next, { number, duplicate: true });
@@ -191,63 +201,82 @@ export class PeerWork {
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#wakeTimer);
+    this.deps.gate.forget(this.#look);
     const flights = [...this.#flights.keys()];
     for (const hostId of [...this.#neighbours.keys()]) this.#drop(hostId);
     await this.cancel(flights);
   }
 
   #drop(hostId: string): void {
-    this.#neighbours.get(hostId)?.unsubscribe();
+    const state = this.#neighbours.get(hostId);
+    if (state !== undefined) this.deps.gate.release(hostId);
+    state?.unsubscribe();
     this.#neighbours.delete(hostId);
     this.#locality.remove(hostId);
     this.options.picker.lost(hostId);
   }
 
-  #startRequests(): void {
-    const { ledger } = this.options;
+  #startRequests(due: "all" | ReadonlySet<string>): void {
+    const { ledger, picker } = this.options;
+    const { gate, limiters } = this.deps;
+    const concurrent = Math.min(gate.depth.count, piecesAtOnce(limiters, ledger.meta.piece_length));
+    const own = () => this.#inFlight - this.#crossing;
+    const isFull = () => own() >= concurrent || !gate.isOpenTo(own());
+    if (!picker.hasWork) return;
+    if (isFull() && !this.#locality.isBetween) return gate.wait(this.#look);
     const nowMs = this.deps.clock.nowMs();
-    const ready = [...this.#neighbours].filter(([, state]) => state.pausedUntilMs <= nowMs);
-    const concurrent = Math.min(this.#depth.count, piecesAtOnce(this.deps.limiters, ledger.meta.piece_length));
-    const perNeighbour = Math.max(2, Math.min(4, Math.ceil(concurrent / Math.max(1, ready.length))));
+    const open = [...this.#neighbours].filter(([, { load }]) => load.pausedUntilMs <= nowMs);
+    const ready = due === "all" ? open : open.filter(([hostId]) => due.has(hostId));
+    const perNeighbour = Math.max(2, Math.min(4, Math.ceil(concurrent / Math.max(1, open.length))));
     const exhausted = new Set<string>();
-    const isFull = (hostId: string) =>
-      this.#locality.crosses(hostId)
-        ? this.#crossing >= Math.min(CROSSINGS_MAX, concurrent)
-        : this.#inFlight - this.#crossing >= concurrent;
-    while (this.#inFlight < concurrent || this.#locality.isBetween) {
-      const open = this.#locality.isBetween ? ready.filter(([hostId]) => !isFull(hostId)) : ready;
-      const next = this.#leastBusy(open, perNeighbour, exhausted);
+    const isFullFor = (hostId: string) =>
+      this.#locality.crosses(hostId) ? this.#crossing >= Math.min(CROSSINGS_MAX, concurrent) : isFull();
+    while (!isFull() || this.#locality.isBetween) {
+      const free = this.#locality.isBetween ? ready.filter(([hostId]) => !isFullFor(hostId)) : ready;
+      const next = this.#leastBusy(free, perNeighbour, exhausted);
       if (next === null) break;
       const [hostId, state] = next;
-      const picked = this.options.picker.pick(
+      const picked = picker.pick(
         hostId,
         (piece) =>
           (!this.#knownOnly || ledger.digestOf(piece) !== undefined) &&
-          this.#locality.mayAsk(hostId, piece, this.options.picker.isOfferedNear(piece), nowMs),
+          this.#locality.mayAsk(hostId, piece, picker.isOfferedNear(piece), nowMs),
       );
       if (picked === null) exhausted.add(hostId);
       else this.#fetch(hostId, state, picked);
     }
+    if (!picker.hasWork) return;
+    gate.wait(this.#look);
     this.#wakeLater(nowMs);
   }
 
   #leastBusy(ready: [string, NeighbourState][], max: number, exhausted: Set<string>): [string, NeighbourState] | null {
     let best: [string, NeighbourState] | null = null;
+    let least = max;
     let ties = 0;
     for (const entry of ready) {
-      const [hostId, state] = entry;
-      if (state.inFlight >= max || exhausted.has(hostId)) continue;
-      if (best !== null && state.inFlight > best[1].inFlight) continue;
-      ties = best !== null && state.inFlight === best[1].inFlight ? ties + 1 : 1;
+      const [hostId, { load: { inFlight } }] = entry;
+      if (inFlight >= max || inFlight > least || exhausted.has(hostId)) continue;
+      ties = inFlight === least ? ties + 1 : 1;
+      least = inFlight;
       if (this.deps.random() * ties < 1) best = entry;
     }
     return best;
   }
 
   #wakeLater(nowMs: number): void {
+    let atMs = Infinity;
+    for (const { load } of this.#neighbours.values()) {
+      if (load.pausedUntilMs > nowMs) atMs = Math.min(atMs, load.pausedUntilMs);
+    }
+    if (atMs === this.#wakeAtMs) return;
     clearTimeout(this.#wakeTimer);
-    const pauses = [...this.#neighbours.values()].map((state) => state.pausedUntilMs - nowMs).filter((ms) => ms > 0);
-    if (pauses.length > 0) this.#wakeTimer = setTimeout(() => this.pump(), Math.min(...pauses) + 1);
+    this.#wakeAtMs = atMs;
+    if (atMs === Infinity) return;
+    this.#wakeTimer = setTimeout(() => {
+      this.#wakeAtMs = Infinity;
+      this.pump();
+    }, atMs - nowMs + 1);
   }
 
   #fetch(hostId: string, state: NeighbourState, picked: { number: number; duplicate: boolean }): void {
@@ -256,19 +285,23 @@ export class PeerWork {
     const crossing = this.#locality.crosses(hostId) ? 1 : 0;
     this.#crossing += crossing;
     this.#inFlight += 1;
-    state.inFlight += 1;
+    state.load.inFlight += 1;
+    if (crossing === 0) this.deps.gate.started();
     this.#locality.asked();
     const done = this.#transfer(hostId, state, { ...picked, crosses: crossing > 0 }, controller).then(
-      () => this.#succeeded(hostId, state, startedAtMs),
-      (error) => this.#failed(hostId, state, picked.number, error),
+      () => this.#succeeded(hostId, state.load, startedAtMs),
+      (error) => this.#failed(hostId, state.load, picked.number, error),
     ).finally(() => {
       this.#inFlight -= 1;
       this.#crossing -= crossing;
-      state.inFlight -= 1;
+      state.load.inFlight -= 1;
       this.options.picker.failed(picked.number, hostId);
       const flights = this.#flights.get(picked.number);
       flights?.delete(hostId);
       if (flights?.size === 0) this.#flights.delete(picked.number);
+      // Who waits comes before this task's own next request.
+      if (crossing === 0) this.deps.gate.ended();
+      else this.deps.gate.wake();
       this.pump();
       this.options.onSettled();
     });
@@ -347,24 +380,24 @@ export class PeerWork {
     if (verdict === "wrong") this.options.onWrong(number, hostId);
   }
 
-  #succeeded(hostId: string, state: NeighbourState, startedAtMs: number): void {
+  #succeeded(hostId: string, load: NeighbourLoad, startedAtMs: number): void {
     this.#locality.took(hostId, this.deps.clock.nowMs() - startedAtMs);
-    state.failures = 0;
-    this.#depth.succeeded();
+    load.failures = 0;
+    this.deps.gate.depth.succeeded();
     this.#durationsMs.push(this.deps.clock.nowMs() - startedAtMs);
     if (this.#durationsMs.length > DURATIONS_KEPT) this.#durationsMs.shift();
   }
 
-  #failed(hostId: string, state: NeighbourState, number: number, error: unknown): void {
+  #failed(hostId: string, load: NeighbourLoad, number: number, error: unknown): void {
     if (error instanceof DOMException && error.name === "AbortError") return;
     if (error instanceof LacewingError && (error.code === "disk_full" || error.code === "file")) {
       return this.options.onFatal(error);
     }
     const busy = error instanceof LacewingError && error.code === "unavailable";
-    if (busy) this.#depth.refused();
-    else state.failures += 1;
-    const pauseMs = busy ? BUSY_PAUSE_MS : Math.min(FAILED_PAUSE_MS * 2 ** (state.failures - 1), FAILED_PAUSE_MS_MAX);
-    state.pausedUntilMs = this.deps.clock.nowMs() + pauseMs * (0.5 + this.deps.random());
+    if (busy) this.deps.gate.depth.refused();
+    else load.failures += 1;
+    const pauseMs = busy ? BUSY_PAUSE_MS : Math.min(FAILED_PAUSE_MS * 2 ** (load.failures - 1), FAILED_PAUSE_MS_MAX);
+    load.pausedUntilMs = this.deps.clock.nowMs() + pauseMs * (0.5 + this.deps.random());
     this.deps.log.debug("piece request failed", { host_id: hostId, piece: number, error });
   }
 }

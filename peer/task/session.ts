@@ -9,7 +9,7 @@ import type { Neighbour, PieceDigest, TaskMeta, TaskSpec } from "../core/wire/sc
 import type { SourceBody } from "../source/source.ts";
 import type { StoredTask } from "../storage/piece_store.ts";
 import type { EngineDeps } from "./engine_deps.ts";
-import { ArrivalPace } from "./arrival_pace.ts";
+import { ArrivalPace, PATIENCE_MS_MAX } from "./arrival_pace.ts";
 import type { ArrivalListener } from "./digest_follower.ts";
 import { Ledger, type PieceOrigin } from "./ledger.ts";
 import { PeerWork, type PeerWorkDeps } from "./peer_work.ts";
@@ -44,7 +44,6 @@ export interface SessionOptions {
   /** Whether this host may read the origin at all, now. */
   readonly canSource: () => boolean;
   readonly partial: () => boolean;
-  readonly concurrentPieceCount: number;
   /** This host and where it is. */
   readonly place: { readonly hostId: string; readonly idc: string };
   readonly connections: number;
@@ -87,7 +86,6 @@ export class Session {
       place: options.place,
       ledger: this.#ledger,
       picker: this.picker,
-      concurrent: options.concurrentPieceCount,
       onWrong,
       onWasted: (bytes) => deps.traffic.wastedBytes += bytes,
       onSettled: () => this.#sources.pump(),
@@ -245,6 +243,11 @@ export class Session {
     this.events.onWrong(number, hostId);
   }
 
+  /** While neighbours are to send other contents here, this one waits for its turn: a second copy would take their place. */
+  get #patienceMs(): number {
+    return this.deps.gate.isBusy ? PATIENCE_MS_MAX : this.#pace.patienceMs;
+  }
+
   #check(): void {
     this.#peers.look();
     if (!this.#managed) this.#sources.pump();
@@ -256,7 +259,7 @@ export class Session {
     else this.#idleMs = this.#idleMs === null ? 0 : this.#idleMs + stepMs;
     if (this.#idleMs === null) return;
     const idleMs = this.#idleMs;
-    const afterMs = this.options.partial() ? PARTIAL_STARVING_AFTER_MS : this.#pace.patienceMs;
+    const afterMs = this.options.partial() ? PARTIAL_STARVING_AFTER_MS : this.#patienceMs;
     if (idleMs >= afterMs && this.#peers.starves()) return;
     if (!this.#managed) return;
     if (idleMs > ALONE_AFTER_MS && this.options.canSource()) {

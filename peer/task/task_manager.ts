@@ -8,7 +8,8 @@ import { taskId } from "../core/task_id.ts";
 import { noTracer } from "../core/telemetry.ts";
 import type { TaskSpec } from "../core/wire/scheduler.ts";
 import { Engine } from "./engine.ts";
-import type { EngineConfig, EngineDeps } from "./engine_deps.ts";
+import type { EngineConfig, EngineDeps, TaskManagerDeps } from "./engine_deps.ts";
+import { RequestGate } from "./request_gate.ts";
 import type { StreamingRun, TaskRequest, TaskStarter } from "./task.ts";
 import { TaskTrace } from "./task_trace.ts";
 
@@ -16,10 +17,12 @@ export class TaskManager implements TaskStarter, AsyncDisposable {
   readonly #engines = new Map<string, Engine>();
   /** Empty where nobody traces. */
   readonly #traces = new WeakMap<Engine, TaskTrace>();
+  private readonly deps: EngineDeps;
   #config: EngineConfig;
   #stopped = false;
 
-  constructor(private readonly deps: EngineDeps, config: EngineConfig) {
+  constructor(deps: TaskManagerDeps, config: EngineConfig) {
+    this.deps = { ...deps, gate: new RequestGate(config.concurrentPieceCount) };
     this.#config = config;
   }
 
