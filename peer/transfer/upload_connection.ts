@@ -28,6 +28,7 @@ import { closeQuietly, isConnectionError } from "./connection.ts";
 import { formatHead, HEAD_LENGTH_MAX, readRequestHead, type RequestHead } from "./http_head.ts";
 import type { Holding, PieceProvider } from "./piece_transfer.ts";
 import { ExchangeSession } from "./upload_exchange.ts";
+import type { SentMarks } from "./sent_marks.ts";
 import type { SharedTick } from "./shared_tick.ts";
 import type { Slot, UploadSlots } from "./upload_slots.ts";
 import { Watchdog } from "./watchdog.ts";
@@ -53,6 +54,7 @@ export interface UploadConnectionDeps {
   readonly log: Logger;
   readonly clock: Clock;
   readonly slots: UploadSlots;
+  readonly marks: SentMarks;
   /** When news of pieces go out. */
   readonly tick: SharedTick;
   readonly limits: UploadLimits;
@@ -171,6 +173,7 @@ export class UploadConnection implements ByteReader, ByteWriter {
       hostId: hostIdOf(request) ?? "",
       need: Number(/^\d{1,9}$/.exec(request.fields.get(NEED_HEADER) ?? "")?.[0] ?? 0),
       crosses: request.fields.get(CROSSING_HEADER) === "1",
+      mark: this.deps.marks.of(taskId, generation, number),
     };
     const slot = this.#heldSlot = await this.deps.slots.acquire(claim, this.deps.signal);
     if (slot === null) return await this.#refuse(503, "unavailable", request);

@@ -14,6 +14,7 @@ import type { Tracer } from "../core/telemetry.ts";
 import type { Limiter } from "../core/rate_limit.ts";
 import { closeQuietly, formatHostPort, messageOf, prepare } from "./connection.ts";
 import type { PieceProvider } from "./piece_transfer.ts";
+import { SentMarks } from "./sent_marks.ts";
 import { SharedTick } from "./shared_tick.ts";
 import { UploadConnection, type UploadLimits } from "./upload_connection.ts";
 import { UploadSlots } from "./upload_slots.ts";
@@ -87,6 +88,7 @@ export function startUploadServer(deps: UploadServerDeps, config: UploadServerCo
 class TcpUploadServer implements UploadServer {
   readonly #listener: Deno.TcpListener;
   readonly #slots: UploadSlots;
+  readonly #marks = new SentMarks();
   readonly #tick = new SharedTick(NEWS_INTERVAL_MS);
   readonly #limits: UploadLimits;
   readonly #connections = new Set<UploadConnection>();
@@ -154,6 +156,7 @@ class TcpUploadServer implements UploadServer {
       clock,
       tracer,
       slots: this.#slots,
+      marks: this.#marks,
       tick: this.#tick,
       limits: this.#limits,
       hostId: this.config.hostId,

@@ -16,6 +16,7 @@ import { Pipe } from "./links.ts";
 import type { Network } from "./network.ts";
 import { createPicker } from "./policies.ts";
 import type { Transfer } from "./transfer.ts";
+import type { SentMark } from "../../peer/transfer/upload_slots.ts";
 import { Uplink } from "./uplink.ts";
 import { digestText, isRightDigest, joinWords, SPEC } from "./words.ts";
 
@@ -37,6 +38,8 @@ export class SimHost {
   readonly config: SimConfig;
   readonly uplink: Uplink;
   readonly downlink: Pipe;
+  /** Which pieces it has sent. */
+  readonly #marks = new Map<number, SentMark>();
   /** Hosts that hear what this one has. */
   readonly subscribers = new Set<SimHost>();
   readonly idleness: IdleWatch;
@@ -90,6 +93,12 @@ export class SimHost {
   /** What it says it has: of a liar everything. */
   claims(number: number): boolean {
     return this.#session !== null && (this.isLiar || this.#session.picker.isHeld(number));
+  }
+
+  markOf(number: number): SentMark {
+    const mark = this.#marks.get(number) ?? { isSent: false };
+    if (!mark.isSent) this.#marks.set(number, mark);
+    return mark;
   }
 
   knows(number: number): boolean {

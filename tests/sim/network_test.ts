@@ -71,6 +71,7 @@ Deno.test("an uplink sends in few slots, the neediest of those who wait next, an
     const upload = (hostId: string, need: number, length: number) => ({
       hostId,
       need,
+      mark: { isSent: false },
       length,
       waitsSinceMs: 0,
       onSent: note(hostId),
@@ -97,6 +98,7 @@ Deno.test("a request that is cancelled is not sent, waiting or not", () => {
     const uploads = ["a", "b", "c"].map((hostId) => ({
       hostId,
       need: 1,
+      mark: { isSent: false },
       length: 100,
       waitsSinceMs: 0,
       onSent: note(hostId),

@@ -60,12 +60,12 @@ Deno.test("an origin far away costs a quarter on average, not a multiple", () =>
   expectSwarms(config, 24, { stretch: 1.4, originCopies: 1.01, mean: { stretch: 1.25 } });
 });
 
-Deno.test("rarest first is as fast as random, and in order the slowest; with few slots it costs little", () => {
+Deno.test("rarest first is as fast as random; in order costs nothing where hosts send first what they have not sent", () => {
   const seeds = [1, 2, 3, 4, 5, 6];
   const of = (policy: Policy) =>
     seeds.reduce((sum, seed) => sum + simulate(coldWave(64, { policy, seed })).stretch / seeds.length, 0);
   const [rarest, random, inOrder] = [of("rarest"), of("random"), of("in-order")];
-  assert(rarest < 1.02 * random && rarest < inOrder && inOrder < 1.25, `${rarest}, ${random}, ${inOrder}`);
+  assert(rarest < 1.02 * random && rarest < 1.02 * inOrder && inOrder < 1.15, `${rarest}, ${random}, ${inOrder}`);
 });
 
 Deno.test("a tree of three children per host is twice as slow as the graph", () => {

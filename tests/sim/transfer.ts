@@ -6,6 +6,7 @@
 import type { SimHost } from "./host.ts";
 import type { NeighbourState } from "./host_peers.ts";
 import type { Network } from "./network.ts";
+import type { SentMark } from "../../peer/transfer/upload_slots.ts";
 import type { Upload } from "./uplink.ts";
 
 export class Transfer implements Upload {
@@ -35,6 +36,10 @@ export class Transfer implements Upload {
 
   get hostId(): string {
     return this.child.id;
+  }
+
+  get mark(): SentMark {
+    return this.parent.markOf(this.number);
   }
 
   get length(): number {

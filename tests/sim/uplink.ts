@@ -4,7 +4,7 @@
  * choice among them (`nextClaim`). Transfers in slots share the uplink.
  */
 import { SlotCount } from "../../peer/transfer/slot_count.ts";
-import { lastToYield, nextClaim, waitingMax } from "../../peer/transfer/upload_slots.ts";
+import { lastToYield, nextClaim, type SentMark, waitingMax } from "../../peer/transfer/upload_slots.ts";
 import type { EventQueue } from "./event_queue.ts";
 import { type Flow, SharedLink } from "./links.ts";
 
@@ -17,6 +17,8 @@ export interface Upload {
   readonly need: number;
   /** Whether it brings the piece over for all of its idc. */
   readonly crosses?: boolean;
+  /** Whether the host has sent the piece. */
+  readonly mark: SentMark;
   readonly length: number;
   /** Since when it waits for a slot; the uplink's own note. */
   waitsSinceMs: number;
@@ -77,6 +79,7 @@ export class Uplink {
       upload.onSent(flow.startedAtMs);
     });
     this.#active.set(upload, flow);
+    upload.mark.isSent = true;
     this.#activeByHost.set(upload.hostId, (this.#activeByHost.get(upload.hostId) ?? 0) + 1);
   }
 

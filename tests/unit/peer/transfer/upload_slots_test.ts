@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { SLOTS_MIN } from "../../../../peer/transfer/slot_count.ts";
-import { type Claim, nextClaim, UploadSlots, waitingMax } from "../../../../peer/transfer/upload_slots.ts";
+import { type Claim, lastToYield, nextClaim, UploadSlots, waitingMax } from "../../../../peer/transfer/upload_slots.ts";
 import { FakeClock } from "../core/fake_clock.ts";
 
 const NEVER = new AbortController().signal;
@@ -9,11 +9,16 @@ function slotsOf(countMax: number, clock = new FakeClock()): UploadSlots {
   return new UploadSlots(clock, { countMax, waitMs: 2000, bufferLength: 16 });
 }
 
-/** Claims as text: `host:need`, with `!` after one that brings a piece over. */
+/** Claims as text: `host:need`, with `x` after one whose piece was sent before, and `!` after one that brings it over. */
 function claims(text: string): Claim[] {
   return text.split(" ").filter((word) => word !== "").map((word) => {
     const [hostId = "", need] = word.split(":");
-    return { hostId, need: parseInt(need!), ...(word.endsWith("!") ? { crosses: true } : {}) };
+    return {
+      hostId,
+      need: parseInt(need!),
+      ...(word.includes("x") ? { mark: { isSent: true } } : {}),
+      ...(word.endsWith("!") ? { crosses: true } : {}),
+    };
   });
 }
 
@@ -27,12 +32,46 @@ for (
     { waiting: "a:9 b:1 c:2", active: { a: 3, b: 1, c: 1 }, next: 2 },
     { waiting: "a:9 b:1! c:2", active: { b: 3 }, next: 1 },
     { waiting: "a:9! b:1! c:2!", active: { a: 1 }, next: 2 },
+    { waiting: "a:9x b:1 c:5x", active: { b: 3 }, next: 1 },
+    { waiting: "a:1x b:9x", active: {}, next: 1 },
+    { waiting: "a:1x! b:1", active: {}, next: 0 },
   ]
 ) {
   Deno.test(`nextClaim() of "${waiting}" with slots ${JSON.stringify(active)} is ${next}`, () => {
     assertEquals(nextClaim(claims(waiting), new Map(Object.entries(active))), next);
   });
 }
+
+for (
+  const { waiting, claim, at } of [
+    { waiting: "a:1 b:1", claim: "c:9", at: -1 },
+    { waiting: "a:1x b:1x c:1 d:1", claim: "e:1", at: 1 },
+    { waiting: "a:1x b:1x", claim: "c:9x", at: -1 },
+    { waiting: "a:1x! b:1", claim: "c:1", at: -1 },
+    { waiting: "a:1x! b:1 c:1", claim: "d:1x!", at: 2 },
+    { waiting: "a:1! b:1x c:1", claim: "d:1!", at: 1 },
+    { waiting: "a:1! b:1!", claim: "c:1!", at: -1 },
+  ]
+) {
+  Deno.test(`lastToYield() of "${waiting}" for "${claim}" is ${at}`, () => {
+    assertEquals(lastToYield(claims(waiting), claims(claim)[0]!), at);
+  });
+}
+
+Deno.test("UploadSlots sends what it alone has before a second copy of anything", async () => {
+  const slots = slotsOf(1);
+  const marks = [{ isSent: false }, { isSent: false }];
+  const first = await slots.acquire({ hostId: "a", need: 9, mark: marks[0]! }, NEVER);
+  const order: string[] = [];
+  const waiting = [["b", 0], ["c", 1]].map(async ([hostId, piece]) => {
+    using _slot = await slots.acquire({ hostId: String(hostId), need: 1, mark: marks[Number(piece)]! }, NEVER);
+    order.push(String(hostId));
+  });
+  first?.[Symbol.dispose]();
+  await Promise.all(waiting);
+  assertEquals(order, ["c", "b"]);
+  assertEquals(marks, [{ isSent: true }, { isSent: true }]);
+});
 
 Deno.test("UploadSlots gives at most its count, and a waiting one the slot that comes back", async () => {
   const slots = slotsOf(1);
