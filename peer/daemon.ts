@@ -30,7 +30,7 @@ import { BUILT_IN_SCHEMES, createSources } from "./source/sources.ts";
 import { openDiskStore } from "./storage/disk_store.ts";
 import { PieceEvents } from "./task/piece_events.ts";
 import { createPieceProvider } from "./task/provider.ts";
-import { heldTasks } from "./task/held.ts";
+import { HeldNews, heldTasks } from "./task/held.ts";
 import { noSwarm } from "./task/swarm.ts";
 import { TaskManager } from "./task/task_manager.ts";
 import { formatHostPort } from "./transfer/connection.ts";
@@ -134,7 +134,7 @@ export async function startPeer(options: PeerOptions): Promise<RunningPeer> {
   }, schedulers);
   const traffic = { sourceBytes: 0, wastedBytes: 0 };
   const totalLimiter = new RateLimiter(clock, config.download.totalRateLimit);
-  const changes = storeChanges(() => heldTasks(store), (held, dropped) => swarm?.tell(held, dropped));
+  const changes = storeChanges(new HeldNews(store), (held, dropped) => swarm?.tell(held, dropped));
   const tasks: TaskManager = stack.use(
     new TaskManager({
       store,
@@ -322,18 +322,16 @@ function schedulerUrls({ scheduler }: DaemonConfig) {
 
 /** Tells the schedulers of changed tasks, once per event-loop turn. */
 function storeChanges(
-  held: () => ReturnType<typeof heldTasks>,
+  news: HeldNews,
   tell: (held: ReturnType<typeof heldTasks>, dropped: string[]) => void,
 ) {
   const changed = new Set<string>();
   return (taskId: string) => {
     if (changed.size === 0) {
       setTimeout(() => {
-        const now = held().filter(({ task_id }) => changed.has(task_id));
-        const known = new Set(now.map(({ task_id }) => task_id));
-        const dropped = [...changed].filter((id) => !known.has(id));
+        const { held, dropped } = news.take(changed);
         changed.clear();
-        tell(now, dropped);
+        tell(held, dropped);
       }, 0);
     }
     changed.add(taskId);

@@ -27,9 +27,7 @@ export function dataPath(folder: string, { spec, meta }: Pick<GenerationRecord, 
 
 /** Makes the sparse file of a content; one that is there already is replaced. */
 export async function createDataFile(path: string, length: number): Promise<ContentFile> {
-  await Deno.mkdir(path.slice(0, path.lastIndexOf("/")), { recursive: true });
-  await removeFile(path);
-  const descriptor = openSync(path, "wx+", FILE_MODE);
+  const descriptor = await createNew(path);
   try {
     fchmodSync(descriptor, FILE_MODE);
     ftruncateSync(descriptor, length);
@@ -39,6 +37,18 @@ export async function createDataFile(path: string, length: number): Promise<Cont
     throw error;
   }
   return { path, descriptor };
+}
+
+/** Nearly always the folder is there and the file is not: that is tried first. */
+async function createNew(path: string): Promise<number> {
+  try {
+    return openSync(path, "wx+", FILE_MODE);
+  } catch {
+    // What else is in the way is said below.
+  }
+  await Deno.mkdir(path.slice(0, path.lastIndexOf("/")), { recursive: true });
+  await removeFile(path);
+  return openSync(path, "wx+", FILE_MODE);
 }
 
 /** Removes a file; one that is not there is fine. */

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { heldTask } from "../../../../peer/core/wire/scheduler.ts";
-import { heldTasks } from "../../../../peer/task/held.ts";
+import { HeldNews, heldTasks } from "../../../../peer/task/held.ts";
 import { SPEC, storedContent } from "./stored_content.ts";
 
 Deno.test("a task with pieces is held, in the words of the wire", async () => {
@@ -27,4 +27,26 @@ Deno.test("a complete task is held, an empty content too", async () => {
 
 Deno.test("a task of which nothing is here is not held", async () => {
   assertEquals(heldTasks((await storedContent({ size: 40 })).store), []);
+});
+
+Deno.test("a task that has just begun is no news; it is when it holds something, and when that is gone", async () => {
+  const { store, task } = await storedContent({ size: 40 });
+  const news = new HeldNews(store);
+  const changed = new Set([SPEC.task_id]);
+  assertEquals(news.take(changed), { held: [], dropped: [] });
+  task.commit(0, "0".repeat(64));
+  assertEquals(news.take(new Set()), { held: [], dropped: [] });
+  assertEquals(news.take(changed).held.map(({ piece_count }) => piece_count), [1]);
+  await task[Symbol.asyncDispose]();
+  await store.remove(SPEC.task_id);
+  assertEquals(news.take(changed), { held: [], dropped: [SPEC.task_id] });
+  assertEquals(news.take(changed), { held: [], dropped: [] });
+});
+
+Deno.test("what was on disk before counts as told", async () => {
+  const { store, task } = await storedContent({ size: 40, held: [1] });
+  const news = new HeldNews(store);
+  await task[Symbol.asyncDispose]();
+  await store.remove(SPEC.task_id);
+  assertEquals(news.take(new Set([SPEC.task_id])).dropped, [SPEC.task_id]);
 });
