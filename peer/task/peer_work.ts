@@ -19,19 +19,13 @@ import type { Ledger } from "./ledger.ts";
 import { CROSSINGS_MAX, Locality } from "./locality.ts";
 import type { PiecePicker } from "./piece_picker.ts";
 import type { NeighbourLoad, RequestGate } from "./request_gate.ts";
+import { RequestTimes } from "./request_times.ts";
 import { piecesAtOnce } from "./task_rate.ts";
 
 /** Pause after a neighbour had no free slot, and the first one after it failed; doubled up to the maximum. */
 const BUSY_PAUSE_MS = 50;
 const FAILED_PAUSE_MS = 250;
 const FAILED_PAUSE_MS_MAX = 10_000;
-/** A request is asked elsewhere too when it takes this many times what nine of ten have taken. */
-const HEDGE_FACTOR = 2;
-const HEDGE_AFTER_MS_MIN = 200;
-/** Without enough requests to compare with. */
-const HEDGE_AFTER_MS_FIRST = 2_000;
-const DURATIONS_MIN = 8;
-const DURATIONS_KEPT = 64;
 
 export interface PeerWorkDeps {
   readonly client: PieceClient;
@@ -86,8 +80,7 @@ export class PeerWork {
   readonly #look = () => this.pump();
   #stopped = false;
   #knownOnly = false;
-  /** How long the last requests took that succeeded. */
-  readonly #durationsMs: number[] = [];
+  readonly #times = new RequestTimes();
   readonly #locality: Locality;
 
   constructor(private readonly deps: PeerWorkDeps, private readonly options: PeerWorkOptions) {
@@ -173,22 +166,16 @@ export class PeerWork {
     if (this.#locality.isActive) this.pump();
     if (this.#stopped || this.#inFlight === 0) return;
     const nowMs = this.deps.clock.nowMs();
-    const afterMs = this.#hedgeAfterMs();
+    const { lateAfterMs } = this.#times;
     for (const [number, flights] of this.#flights) {
       const [flight, ...others] = flights.values();
-      if (flight === undefined || others.length > 0 || nowMs - flight.startedAtMs < afterMs) continue;
+      if (flight === undefined || others.length > 0 || nowMs - flight.startedAtMs < lateAfterMs) continue;
       const free = [...this.#neighbours].filter(([, { load }]) => load.pausedUntilMs <= nowMs)
         .sort(([, a], [, b]) => a.load.inFlight - b.load.inFlight);
       const near = free.filter(([hostId]) => !this.#locality.isActive || this.#locality.isNear(hostId));
       const next = [...near, ...free].find(([hostId]) => this.options.picker.hedge(number, hostId));
       if (next !== undefined) this.#fetch(...next, { number, duplicate: true });
     }
-  }
-
-  #hedgeAfterMs(): number {
-    if (this.#durationsMs.length < DURATIONS_MIN) return HEDGE_AFTER_MS_FIRST;
-    const sorted = this.#durationsMs.toSorted((a, b) => a - b);
-    return Math.max(HEDGE_AFTER_MS_MIN, HEDGE_FACTOR * sorted[Math.floor(sorted.length * 0.9)]!);
   }
 
   /** Ends the requests for these pieces and waits until nothing of them is written any more. */
@@ -381,11 +368,11 @@ export class PeerWork {
   }
 
   #succeeded(hostId: string, load: NeighbourLoad, startedAtMs: number): void {
-    this.#locality.took(hostId, this.deps.clock.nowMs() - startedAtMs);
+    const ms = this.deps.clock.nowMs() - startedAtMs;
+    this.#locality.took(hostId, ms);
     load.failures = 0;
     this.deps.gate.depth.succeeded();
-    this.#durationsMs.push(this.deps.clock.nowMs() - startedAtMs);
-    if (this.#durationsMs.length > DURATIONS_KEPT) this.#durationsMs.shift();
+    this.#times.took(ms);
   }
 
   #failed(hostId: string, load: NeighbourLoad, number: number, error: unknown): void {
