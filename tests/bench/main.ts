@@ -1,7 +1,7 @@
 /**
  * `deno task bench`: measures Lacewing against the bound, curl and BitTorrent
  * on a network of this machine's own (root on Linux). Where that cannot be it
- * says why, and ends with 0.
+ * says why, and ends with 0. The simulator and the scheduler alone run anywhere.
  */
 import { LacewingError } from "../../peer/core/errors.ts";
 import { bittorrent } from "./bittorrent.ts";
@@ -13,7 +13,7 @@ import { lacewing } from "./lacewing.ts";
 import { machineFacts } from "./machine.ts";
 import { removeAll } from "./network.ts";
 import { nodesLines, runNodesBench } from "./nodes_bench.ts";
-import { type BenchSettings, readSettings, USAGE } from "./options.ts";
+import { ANYWHERE, type BenchSettings, readSettings, USAGE } from "./options.ts";
 import { runPair } from "./pair_bench.ts";
 import { pairTable } from "./pair_report.ts";
 import { installed, missing } from "./prerequisites.ts";
@@ -21,6 +21,8 @@ import { clientTable, scenarioTable, tinyTable } from "./report.ts";
 import { registryBenchProblem, registryLines, runRegistryBench } from "./registry_bench.ts";
 import { atSpeed, scenarioById } from "./scenarios.ts";
 import { runScenario, type ScenarioResult } from "./swarm_bench.ts";
+import { runScale, runSim, simLines } from "./sim_bench.ts";
+import { scaleLines } from "../sim/scale_lines.ts";
 import { plot } from "./svg.ts";
 import { runTiny } from "./tiny_bench.ts";
 import { runTransfer, transferTable } from "./transfer_bench.ts";
@@ -67,6 +69,8 @@ class Bench {
     else if (id === "client") await this.#client();
     else if (id === "registry") await this.#registry();
     else if (id === "nodes") await this.#nodes();
+    else if (id === "sim") await this.#sim();
+    else if (id === "scale") await this.#scale();
     else await this.#scenario(id);
   }
 
@@ -159,6 +163,21 @@ class Bench {
     say(nodesLines(result));
   }
 
+  async #sim(): Promise<void> {
+    const { simHosts: hosts, simPieces: pieces } = this.settings;
+    const runs = await runSim({ hosts, pieces, signal: this.signal });
+    this.others.sim = runs;
+    this.#isWrong ||= runs.some(({ incomplete, wrong }) => incomplete + wrong > 0);
+    say(simLines(runs));
+  }
+
+  async #scale(): Promise<void> {
+    const { scaleMembers: members, scaleSockets: sockets } = this.settings;
+    const result = await runScale({ members, sockets, signal: this.signal });
+    this.others.scale = result;
+    say(`Scheduler: one process alone\n${scaleLines(result)}\n`);
+  }
+
   #workload(sizes: readonly number[]): Promise<Workload> {
     const key = sizes.join(",");
     let made = this.#made.get(key);
@@ -179,11 +198,11 @@ async function main(args: string[]): Promise<number> {
     console.log(USAGE);
     return 0;
   }
-  const { reasons, rivals } = await missing();
-  if (reasons.length > 0) {
-    say(`bench skipped: ${reasons.join("; ")}`);
-    return 0;
-  }
+  const isAnywhere = (id: string) => ANYWHERE.includes(id);
+  const { reasons, rivals } = settings.scenarios.every(isAnywhere) ? { reasons: [], rivals: [] } : await missing();
+  if (reasons.length > 0) say(`bench skipped: ${reasons.join("; ")}`);
+  const scenarios = reasons.length > 0 ? settings.scenarios.filter(isAnywhere) : settings.scenarios;
+  if (scenarios.length === 0) return 0;
   if (rivals.length > 0) say(`not installed, so left out: ${rivals.join(", ")}`);
   const against = rivals.length > 0 ? settings.against.filter((name) => name !== "bittorrent") : settings.against;
   const folder = await Deno.makeTempDir({ prefix: "lacewing-bench-" });
@@ -195,7 +214,7 @@ async function main(args: string[]): Promise<number> {
   say(`${machine}\n`);
   try {
     // What runs stops by losing its network; the folder goes last.
-    for (const id of settings.scenarios) await Promise.race([bench.run(id), aborted(stop.signal)]);
+    for (const id of scenarios) await Promise.race([bench.run(id), aborted(stop.signal)]);
     const { swarm, others, calibration: { figures } } = bench;
     const findings: Findings = {
       machine,
@@ -212,7 +231,7 @@ async function main(args: string[]): Promise<number> {
     if (!stop.signal.aborted) throw error;
     return 130;
   } finally {
-    await removeAll();
+    if (!scenarios.every(isAnywhere)) await removeAll();
     if (settings.keep || settings.verbose) say(`kept: ${folder}`);
     else await Deno.remove(folder, { recursive: true }).catch(() => {});
   }

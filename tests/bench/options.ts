@@ -5,7 +5,7 @@ import { parseByteSize } from "../../peer/core/units.ts";
 import type { Sections } from "./contestant.ts";
 import { SCENARIOS } from "./scenarios.ts";
 
-export const USAGE = `Usage: deno task bench [swarm|pair|transfer|client|registry|nodes] [flags]
+export const USAGE = `Usage: deno task bench [swarm|pair|transfer|client|registry|nodes|sim|scale] [flags]
 
   swarm       scenarios, see --scenario (the default)
   pair        one host to one host without limits (scenario i)
@@ -15,8 +15,12 @@ export const USAGE = `Usage: deno task bench [swarm|pair|transfer|client|registr
               --size is given
   nodes       1, 2, 4 and 8 containerds behind links of 100 Mbit/s (--speed) pull one image of 40MiB (--size) at once,
               straight from the registry and through their daemons
+  sim         simulated waves beside the bound, in-order picking and a tree: 16, 256 and 1000 hosts (--hosts), 256
+              pieces (--pieces); 100,000 hosts want --pieces 64, 16 GB of memory and minutes
+  scale       one scheduler alone: member events a second and memory of 1,000, 10,000 and 100,000 members (--members),
+              and 1,000 real WebSockets (--sockets)
 
-  --scenario a,b     which: ${SCENARIOS.map(({ id }) => id).join(" ")} h i transfer registry nodes
+  --scenario a,b     which: ${SCENARIOS.map(({ id }) => id).join(" ")} h i transfer registry nodes sim scale
                      (default a,b; "all")
   --peers 16         hosts, 1 to 64
   --size 64MiB       size of the content; scenario i takes 1GiB,4GiB unless it is given,
@@ -29,6 +33,10 @@ export const USAGE = `Usage: deno task bench [swarm|pair|transfer|client|registr
   --against LIST     bittorrent,curl (the default), or none
   --json FILE        all figures
   --svg FILE         plot of the scenarios
+  --hosts 16,256     sim: hosts of each wave, 1 to 200000
+  --pieces 256       sim: pieces of the content, of 256 KiB
+  --members 1000     scale: members of each wave
+  --sockets 1000     scale: hosts on real WebSockets
   --small            a short form for CI: under a minute
   --progress         print every host's progress as JSON
   --verbose          daemons log everything; implies --keep
@@ -38,8 +46,14 @@ export const USAGE = `Usage: deno task bench [swarm|pair|transfer|client|registr
 export const RIVALS = ["bittorrent", "curl"] as const;
 const PEERS_MAX = 64;
 /** Scenarios with a bench of their own. */
-const OTHERS = ["h", "i", "transfer", "registry", "nodes"];
-const SMALL_SCENARIOS = ["a", "h", "i", "transfer", "registry", "nodes"];
+const OTHERS = ["h", "i", "transfer", "registry", "nodes", "sim", "scale"];
+const SMALL_SCENARIOS = ["a", ...OTHERS];
+/** Scenarios that need no network, root or programs. */
+export const ANYWHERE: readonly string[] = ["sim", "scale"];
+const SIM_HOSTS_MAX = 200_000;
+const SIM_PIECES_MAX = 4_096;
+const MEMBERS_MAX = 1_000_000;
+const SOCKETS_MAX = 10_000;
 
 export interface BenchSettings {
   readonly scenarios: readonly string[];
@@ -54,6 +68,12 @@ export interface BenchSettings {
   /** The same of the bench of nodes, and how many of them pull at once. */
   readonly nodesSize: number;
   readonly nodeCounts: readonly number[];
+  /** Hosts of each simulated wave, and the pieces of its content. */
+  readonly simHosts: readonly number[];
+  readonly simPieces: number;
+  /** Members of each wave through one scheduler, and real WebSockets. */
+  readonly scaleMembers: readonly number[];
+  readonly scaleSockets: number;
   /** Sizes of the client's bench. */
   readonly clientSizes: readonly number[];
   /** Factor on all rates. */
@@ -72,13 +92,31 @@ export interface BenchSettings {
   readonly keep: boolean;
 }
 
+const TEXTS = [
+  "scenario",
+  "peers",
+  "size",
+  "rounds",
+  "against",
+  "json",
+  "svg",
+  "speed",
+  "warm-up",
+  "daemon",
+  "manager",
+  "hosts",
+  "pieces",
+  "members",
+  "sockets",
+];
+
 /**
  * @returns null when help is asked for
  * @throws {LacewingError} `usage`
  */
 export function readSettings(args: readonly string[]): BenchSettings | null {
   const flags = parseArgs([...args], {
-    string: ["scenario", "peers", "size", "rounds", "against", "json", "svg", "speed", "warm-up", "daemon", "manager"],
+    string: [...TEXTS],
     boolean: ["small", "progress", "verbose", "keep", "help"],
     unknown: (argument, key) => {
       if (key === undefined) return true;
@@ -107,6 +145,10 @@ export function readSettings(args: readonly string[]): BenchSettings | null {
     imageSize: parseByteSize(text("size", small ? "24MiB" : "385MB").split(",")[0]!),
     nodesSize: parseByteSize(text("size", small ? "8MiB" : "40MiB").split(",")[0]!),
     nodeCounts: small ? [2] : [1, 2, 4, 8],
+    simHosts: wholes("hosts", text("hosts", small ? "64" : "16,256,1000"), SIM_HOSTS_MAX),
+    simPieces: whole("pieces", text("pieces", small ? "64" : "256"), SIM_PIECES_MAX),
+    scaleMembers: wholes("members", text("members", small ? "1000" : "1000,10000,100000"), MEMBERS_MAX),
+    scaleSockets: whole("sockets", text("sockets", small ? "50" : "1000"), SOCKETS_MAX),
     speed: factor(text("speed", "1")),
     warmUpSize: parseByteSize(text("warm-up", small ? "1MiB" : "4MiB")),
     daemon: sections("daemon", text("daemon", "{}")),
@@ -124,7 +166,7 @@ export function readSettings(args: readonly string[]): BenchSettings | null {
 
 function scenariosOf(what: string, list: string): string[] {
   if (what === "pair") return ["i"];
-  if (["transfer", "client", "registry", "nodes"].includes(what)) return [what];
+  if (what === "client" || OTHERS.includes(what)) return [what];
   if (what !== "swarm") throw wrong(`Cannot bench ${JSON.stringify(what)}`);
   const known = [...SCENARIOS.map(({ id }) => id), ...OTHERS];
   if (list === "all") return known;
@@ -152,6 +194,10 @@ function whole(name: string, text: string, max: number): number {
     throw wrong(`Cannot use --${name} ${text}: want a whole number from 1 to ${max}`);
   }
   return value;
+}
+
+function wholes(name: string, list: string, max: number): number[] {
+  return list.split(",").map((text) => whole(name, text, max));
 }
 
 function sections(name: string, text: string): Sections {

@@ -7,6 +7,7 @@ import { parseArgs } from "@std/cli/parse-args";
 import { coldWave, KiB, mbit, type Policy, type SimConfig, type Topology } from "./config.ts";
 import { type Outcome, simulate } from "./simulation.ts";
 import { formatTable } from "./table.ts";
+import { usage } from "./usage.ts";
 
 const POLICIES: readonly Policy[] = ["rarest", "random", "in-order"];
 const TOPOLOGIES: readonly Topology[] = ["graph", "mesh", "tree"];
@@ -121,7 +122,8 @@ function main(args: string[]): void {
         if (number("liars") >= count) fail(`Cannot use --liars ${number("liars")}: want fewer than hosts`);
         const outcome = simulate(configOf(number, { hosts: count, policy, topology }));
         rows.push([`${count} ${topology} ${policy}`, outcome]);
-        if (json) console.log(JSON.stringify({ hosts: count, topology, policy, seed: number("seed"), ...outcome }));
+        const facts = { hosts: count, topology, policy, seed: number("seed"), pieces: number("pieces") };
+        if (json) console.log(JSON.stringify({ ...facts, ...outcome, ...usage() }));
       }
     }
   }

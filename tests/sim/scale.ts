@@ -1,31 +1,20 @@
 /**
  * What one scheduler can bear: member events per second and memory per member
  * of the pure state machine, and 1,000 hosts on real WebSockets against one
- * process. `deno run -A --v8-flags=--expose-gc tests/sim/scale.ts [--members 1000] [--sockets 1000]`.
+ * process. `deno run -A --v8-flags=--expose-gc tests/sim/scale.ts [--members 1000] [--sockets 1000] [--json]`.
  */
-import process from "node:process";
 import { parseArgs } from "@std/cli/parse-args";
 import type { HostMessage } from "../../peer/core/wire/scheduler.ts";
 import { Scheduler } from "../../manager/scheduler/scheduler.ts";
 import { seededRandom } from "../../peer/core/clock.ts";
 import { coldWave, metaOf } from "./config.ts";
+import { type PureResult, scaleLines, type ScaleResult } from "./scale_lines.ts";
 import { measureSockets } from "./scale_sockets.ts";
+import { usage } from "./usage.ts";
 import { digestText, SPEC } from "./words.ts";
 
 const CONFIG = coldWave(2);
 const PIECES = 256;
-/** Starving cries, completes and joins again of one member beside its pieces and leases. */
-const EVENTS_PER_SECOND_TARGET = 20_000;
-const BYTES_PER_MEMBER_TARGET = 2_048;
-
-interface Pure {
-  readonly members: number;
-  readonly events: number;
-  readonly eventsPerSecond: number;
-  readonly sent: number;
-  readonly bytesPerMember: number;
-}
-
 /** A whole wave through the state machine: joins, leases, pieces, flushes, ticks, completes, leaves. */
 class Wave {
   readonly #scheduler = new Scheduler(CONFIG.scheduler, seededRandom(1));
@@ -104,36 +93,31 @@ function factsOf(id: string) {
   return { id, hostname: id, ip: "10.0.0.1", upload_port: 1, type, idc: "", location: "", platform: "", version: "" };
 }
 
-function measurePure(members: number): Pure {
+function measurePure(members: number): PureResult {
   const ids = Array.from({ length: members }, (_, index) => `h${String(index).padStart(6, "0")}`);
   new Wave(ids.slice(0, 200)).join();
   collect();
   const before = Deno.memoryUsage().heapUsed;
   const wave = new Wave(ids);
-  const startMs = cpuMs();
+  const start = usage().cpuSeconds;
   wave.join();
   wave.download();
   if (wave.knownPieces !== PIECES) throw new Error(`Cannot measure: ${wave.knownPieces} pieces known, want ${PIECES}`);
-  const pausedMs = cpuMs();
+  const paused = usage().cpuSeconds;
   collect();
   const bytes = Deno.memoryUsage().heapUsed - before;
-  const resumedMs = cpuMs();
+  const resumed = usage().cpuSeconds;
   wave.finish();
   wave.leave();
-  const ms = cpuMs() - startMs - (resumedMs - pausedMs);
+  // CPU and not the wall's clock: others may use the machine.
+  const seconds = usage().cpuSeconds - start - (resumed - paused);
   return {
     members,
     events: wave.events,
-    eventsPerSecond: wave.events / ms * 1000,
+    eventsPerSecond: wave.events / seconds,
     sent: wave.sent,
     bytesPerMember: bytes / members,
   };
-}
-
-/** CPU and not the wall's clock: others may use the machine. Collecting garbage counts, on whatever thread. */
-function cpuMs(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1000;
 }
 
 /** Present with `--v8-flags=--expose-gc`; without it the figure of memory holds garbage too. */
@@ -142,17 +126,13 @@ function collect(): void {
 }
 
 if (import.meta.main) {
-  const options: Record<string, unknown> = parseArgs(Deno.args, { string: ["members", "sockets"] });
+  const options: Record<string, unknown> = parseArgs(Deno.args, { string: ["members", "sockets"], boolean: ["json"] });
   const counts = String(options.members ?? "100,1000,10000").split(",").map(Number);
   // The first wave warms the compiler up, as a scheduler's first minute does.
   measurePure(1000);
-  for (const count of counts) {
-    const pure = measurePure(count);
-    console.log(
-      `pure: ${count} members: ${pure.events} events, ${Math.round(pure.eventsPerSecond)} a second of CPU ` +
-        `(target ${EVENTS_PER_SECOND_TARGET}), ${pure.sent} messages sent, ${Math.round(pure.bytesPerMember)} bytes ` +
-        `a member (target ${BYTES_PER_MEMBER_TARGET})`,
-    );
-  }
-  console.log(await measureSockets(Number(options.sockets ?? 1000)));
+  const result: ScaleResult = {
+    pure: counts.map(measurePure),
+    sockets: await measureSockets(Number(options.sockets ?? 1000)),
+  };
+  console.log(options.json === true ? JSON.stringify(result) : scaleLines(result));
 }

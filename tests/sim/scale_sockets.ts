@@ -5,7 +5,9 @@
  */
 import { TextLineStream } from "@std/streams/text-line-stream";
 import { SCHEDULER_PATH, type SchedulerMessage } from "../../peer/core/wire/scheduler.ts";
+import { denoRun } from "../testutil/process.ts";
 import { coldWave, metaOf } from "./config.ts";
+import type { SocketsResult } from "./scale_lines.ts";
 import { digestText, SPEC } from "./words.ts";
 
 const PIECES = 256;
@@ -24,7 +26,7 @@ class Server implements AsyncDisposable {
 
   constructor() {
     this.#child = new Deno.Command(Deno.execPath(), {
-      args: ["run", "-A", "--no-lock", "--import-map", importMap(), new URL("scale_server.ts", import.meta.url).href],
+      args: denoRun("tests/sim/scale_server.ts"),
       stdin: "piped",
       stdout: "piped",
     }).spawn();
@@ -48,11 +50,6 @@ class Server implements AsyncDisposable {
     await this.#lines.cancel();
     await this.#child.status;
   }
-}
-
-/** The map that maps JSR's packages on npm's: it works with and without jsr.io. */
-function importMap(): string {
-  return new URL("../../import_map.npm.json", import.meta.url).pathname;
 }
 
 /** All hosts of this process, as one: counts, and answers leases. */
@@ -127,28 +124,30 @@ class Crowd implements Disposable {
   }
 }
 
-/** @returns a line for people */
-export async function measureSockets(count: number): Promise<string> {
+export async function measureSockets(count: number): Promise<SocketsResult> {
   await using server = new Server();
   const { port } = await server.next();
   const idle = await server.usage();
   using crowd = new Crowd(port!, count);
   const startMs = performance.now();
   await crowd.connect();
-  const joinedMs = performance.now() - startMs;
+  const joinMs = performance.now() - startMs;
   const joined = await server.usage();
   const before = crowd.received;
   await crowd.download();
-  const doneMs = performance.now() - startMs - joinedMs;
+  const knownMs = performance.now() - startMs - joinMs;
   const done = await server.usage();
-  const { messages, bytes } = crowd.received;
-  return `sockets: ${count} members joined in ${Math.round(joinedMs)} ms (${
-    Math.round(joined.cpuMs - idle.cpuMs)
-  } ms ` +
-    `of the scheduler's CPU), ${
-      Math.round((joined.rss - idle.rss) / count / 1024)
-    } KiB of RSS each; ${PIECES} pieces ` +
-    `known to all after ${Math.round(doneMs)} ms (${Math.round(done.cpuMs - joined.cpuMs)} ms CPU, ` +
-    `${((messages - before.messages) / count).toFixed(1)} messages and ` +
-    `${((bytes - before.bytes) / count / 1024).toFixed(1)} KiB to each); RSS ${Math.round(done.rss / 2 ** 20)} MiB`;
+  const after = crowd.received;
+  return {
+    members: count,
+    joinMs,
+    joinCpuMs: joined.cpuMs - idle.cpuMs,
+    rssBytesPerMember: (joined.rss - idle.rss) / count,
+    pieces: PIECES,
+    knownMs,
+    knownCpuMs: done.cpuMs - joined.cpuMs,
+    messages: (after.messages - before.messages) / count,
+    bytes: (after.bytes - before.bytes) / count,
+    rssBytes: done.rss,
+  };
 }
