@@ -51,7 +51,7 @@ export class Cluster implements Disposable {
   #events: SchedulerEvent[] = [];
   #isApplying = false;
   #isTicking = false;
-  #flushTimer: ReturnType<typeof setTimeout> | undefined;
+  #nextFlush: { readonly atMs: number; readonly timer: ReturnType<typeof setTimeout> } | null = null;
   /** The last message in its text form: the same one often goes to many hosts. */
   #encoded: { message: SchedulerMessage; text: string } | undefined;
 
@@ -133,7 +133,7 @@ export class Cluster implements Disposable {
 
   [Symbol.dispose](): void {
     this.#stop.abort();
-    clearTimeout(this.#flushTimer);
+    clearTimeout(this.#nextFlush?.timer);
   }
 
   #holderCount(taskId: string): number {
@@ -180,14 +180,18 @@ export class Cluster implements Disposable {
 
   #schedule(): void {
     if (this.#stop.signal.aborted) return;
-    const { flushDelayMs } = this.#scheduler;
-    if (flushDelayMs !== null && this.#flushTimer === undefined) {
-      this.#flushTimer = setTimeout(() => {
-        this.#flushTimer = undefined;
-        this.#apply({ type: "flush" });
-      }, flushDelayMs);
-    }
+    this.#planFlush(this.#scheduler.flushAtMs);
     if (!this.#isTicking && this.#scheduler.isTimed) void this.#tick();
+  }
+
+  #planFlush(atMs: number | null): void {
+    if (atMs === null || (this.#nextFlush !== null && this.#nextFlush.atMs <= atMs)) return;
+    clearTimeout(this.#nextFlush?.timer);
+    const timer = setTimeout(() => {
+      this.#nextFlush = null;
+      this.#apply({ type: "flush" });
+    }, Math.max(0, atMs - this.deps.clock.nowMs()));
+    this.#nextFlush = { atMs, timer };
   }
 
   async #tick(): Promise<void> {

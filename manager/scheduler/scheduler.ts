@@ -28,6 +28,8 @@ const TASKS_PER_HOST_MAX = 100_000;
 /** A flush gathers for one millisecond per so many members, up to a bound. */
 const MEMBERS_PER_DELAY_MS = 50;
 const FLUSH_DELAY_MS_MAX = 100;
+/** A timer may end so much before its time. */
+const FLUSH_EARLY_MS = 1;
 
 export type SchedulerEvent =
   /** A host said hello. @see Host */
@@ -35,7 +37,7 @@ export type SchedulerEvent =
   | { readonly type: "message"; readonly hostId: string; readonly message: HostMessage }
   | { readonly type: "gone"; readonly hostId: string }
   | { readonly type: "tick" }
-  /** The end of an event-loop turn: what was gathered is sent. */
+  /** What has gathered for long enough is sent. @see Scheduler.flushAtMs */
   | { readonly type: "flush" }
   | { readonly type: "preheat"; readonly orderId: string; readonly task: OrderTask; readonly scope: PreheatScope }
   | { readonly type: "cancel"; readonly orderId: string }
@@ -59,8 +61,8 @@ export class Scheduler {
   readonly #orders = new Orders();
   /** The swarms' own orders to seed peers, by id. */
   readonly #seedOrders = new Map<string, { taskId: string; hostId: string }>();
-  /** Swarms that have learned digests since the last flush. */
-  readonly #unflushed = new Set<Swarm>();
+  /** Swarms that have learned digests since their last flush, and when the next one is due. */
+  readonly #unflushed = new Map<Swarm, number>();
   /** Tasks without members whose digests are kept, oldest first, with how many. */
   readonly #idleDigests = new Map<string, number>();
   #idleDigestCount = 0;
@@ -96,14 +98,12 @@ export class Scheduler {
   }
 
   /**
-   * How long the next flush may gather; null when there is nothing to send.
+   * When the next flush is due, on the clock of `apply`; null when there is nothing to send.
    * A flush costs a message per member: without the wait 400 pieces a second
-   * would be 400,000 messages for 1,000 members, with it they are 50,000.
+   * would be 400,000 messages for 1,000 members, with it they are 50,000 at most.
    */
-  get flushDelayMs(): number | null {
-    if (this.#unflushed.size === 0) return null;
-    const members = Math.max(...[...this.#unflushed].map((swarm) => swarm.members.size));
-    return Math.min(FLUSH_DELAY_MS_MAX, Math.floor(members / MEMBERS_PER_DELAY_MS));
+  get flushAtMs(): number | null {
+    return this.#unflushed.size === 0 ? null : Math.min(...this.#unflushed.values());
   }
 
   /** @param nowMs of a clock that never runs backwards */
@@ -122,8 +122,7 @@ export class Scheduler {
         this.#tick(nowMs);
         break;
       case "flush":
-        for (const swarm of this.#unflushed) swarm.flush();
-        this.#unflushed.clear();
+        for (const [swarm, atMs] of this.#unflushed) if (atMs <= nowMs + FLUSH_EARLY_MS) this.#flush(swarm);
         break;
       case "preheat":
         this.#preheat(event, nowMs);
@@ -193,8 +192,7 @@ export class Scheduler {
       case "meta":
         return swarm.meta(hostId, message.meta, nowMs);
       case "pieces":
-        this.#unflushed.add(swarm);
-        return swarm.pieces(hostId, message, nowMs);
+        return this.#pieces(swarm, hostId, message, nowMs);
       case "lease_end":
         return swarm.leaseEnd(hostId, message, nowMs);
       case "starving":
@@ -207,6 +205,20 @@ export class Scheduler {
       case "complete":
         return swarm.complete(hostId, message, nowMs);
     }
+  }
+
+  #pieces(swarm: Swarm, hostId: string, message: MessageOf<"pieces">, nowMs: number): void {
+    const { members, task } = swarm;
+    swarm.pieces(hostId, message, nowMs);
+    // Nothing more is to gather for, and everybody waits for the last ones.
+    if (task.digests.isFull) return this.#flush(swarm);
+    const crowdMs = Math.min(FLUSH_DELAY_MS_MAX, Math.floor(members.size / MEMBERS_PER_DELAY_MS));
+    if (!this.#unflushed.has(swarm)) this.#unflushed.set(swarm, nowMs + Math.max(crowdMs, task.digests.gatherMs));
+  }
+
+  #flush(swarm: Swarm): void {
+    this.#unflushed.delete(swarm);
+    swarm.flush();
   }
 
   #join(host: Host, message: MessageOf<"join">, nowMs: number): void {

@@ -167,7 +167,7 @@ export class Swarm {
     const holding = task.current(hostId) ?? task.hold(hostId, { meta: task.meta, pieceCount: 0, complete: false });
     const isAnswer = task.digests.askedHostId === hostId;
     for (const [number, sha256] of pieces) {
-      const isNew = task.digests.add(number, sha256, hostId);
+      const isNew = task.digests.add(number, sha256, hostId, nowMs);
       if (isNew && !isAnswer && holding.pieceCount < task.pieceCount) holding.pieceCount += 1;
       if (member !== undefined) this.#desk.delivered(member, number, nowMs);
     }

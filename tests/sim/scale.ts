@@ -41,12 +41,11 @@ class Wave {
       for (let number = lease.first; number < lease.first + Math.max(1, lease.count); number++) {
         this.#report(hostId, number);
         this.#nowMs += 42;
-        if ((pieces += 1) % 3 === 0) this.#apply({ type: "flush" });
-        if (pieces % 5 === 0) this.#apply({ type: "tick" });
+        if (this.#nowMs >= (this.#scheduler.flushAtMs ?? Infinity)) this.#apply({ type: "flush" });
+        if ((pieces += 1) % 5 === 0) this.#apply({ type: "tick" });
       }
       this.#say(hostId, { type: "lease_end", task_id: SPEC.task_id, lease_id: leaseId });
     }
-    this.#apply({ type: "flush" });
   }
 
   /** What members say besides: a heartbeat, a cry of a few, and that they are done. */

@@ -136,11 +136,12 @@ export class SchedulerSide {
   }
 
   #plan(): void {
-    const { flushDelayMs } = this.scheduler;
+    const { flushAtMs } = this.scheduler;
     const epoch = this.#epoch;
-    if (flushDelayMs !== null && !this.#isFlushing) {
+    // The one task's next flush is never due before the one that is planned.
+    if (flushAtMs !== null && !this.#isFlushing) {
       this.#isFlushing = true;
-      this.queue.after(flushDelayMs, () => {
+      this.queue.at(flushAtMs, () => {
         if (epoch !== this.#epoch) return;
         this.#isFlushing = false;
         this.#apply({ type: "flush" });

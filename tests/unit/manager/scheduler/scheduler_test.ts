@@ -16,12 +16,44 @@ Deno.test("pieces are forwarded once per turn, to everybody but their reporter",
 });
 
 Deno.test("the larger the swarm, the longer digests are gathered", () => {
-  const world = new World().begin("a", metaOf(100));
-  assertEquals(world.scheduler.flushDelayMs, null);
-  assertEquals(world.pieces("a", 0, 1).scheduler.flushDelayMs, 0);
+  const world = new World().begin("a", metaOf(60));
+  assertEquals(world.scheduler.flushAtMs, null);
+  assertEquals(world.pieces("a", 0, 1).scheduler.flushAtMs, world.nowMs);
   for (let index = 0; index < 200; index++) world.join(`m${index}`);
-  assertEquals(world.pieces("a", 1, 1).scheduler.flushDelayMs, 4);
-  assertEquals(world.flush().scheduler.flushDelayMs, null);
+  world.flush();
+  assertEquals(world.pieces("a", 1, 1).scheduler.flushAtMs, world.nowMs + 4);
+  assertEquals(world.flush().scheduler.flushAtMs, null);
+});
+
+Deno.test("the more pieces, the more digests go in one message, and the last ones at once", () => {
+  const world = new World().begin("a", metaOf(640)).join("b");
+  for (let number = 0; number < 639; number++) {
+    world.nowMs += 20;
+    if (world.nowMs >= (world.scheduler.flushAtMs ?? Infinity)) world.apply({ type: "flush" });
+    world.pieces("a", number, 1);
+  }
+  const count = world.sent("b", "digests").length;
+  assert(count >= 55 && count <= 70, `${count} messages`);
+  world.pieces("a", 639, 1);
+  assertEquals(world.scheduler.flushAtMs, null);
+  assertEquals(world.sent("b", "digests").flatMap(({ pieces }) => pieces).length, 640);
+});
+
+Deno.test("a task that gathers keeps no other one waiting, and none makes it send early", () => {
+  const world = new World().begin("a", metaOf(640)).join("b");
+  world.pieces("a", 0, 1).nowMs += 20;
+  world.pieces("a", 1, 1).flush().nowMs += 20;
+  world.pieces("a", 2, 1);
+  const dueMs = world.nowMs + 200;
+  assertEquals(world.scheduler.flushAtMs, dueMs);
+  const other = { ...SPEC, task_id: "b".repeat(64) };
+  for (const id of ["a", "b"]) world.join(id, { task: other });
+  world.say("a", { type: "meta", task_id: other.task_id, meta: metaOf(4) });
+  world.say("a", { type: "pieces", task_id: other.task_id, generation: "g1", pieces: digests(0, 1) });
+  assertEquals(world.scheduler.flushAtMs, world.nowMs);
+  world.clear().apply({ type: "flush" });
+  assertEquals(world.sent("b", "digests").map(({ task_id }) => task_id), [other.task_id]);
+  assertEquals(world.scheduler.flushAtMs, dueMs);
 });
 
 Deno.test("a late joiner gets every digest in batches", () => {

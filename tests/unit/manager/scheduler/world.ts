@@ -146,7 +146,9 @@ export class World {
     return this;
   }
 
+  /** Moves the time to the next flush. */
   flush(): this {
+    this.nowMs = Math.max(this.nowMs, this.scheduler.flushAtMs ?? 0);
     this.apply({ type: "flush" });
     return this;
   }
