@@ -14,15 +14,17 @@ import { fstatSync, read, readSync, writeSync } from "node:fs";
 import type { ContentFile } from "./content.ts";
 import { SlowCalls } from "./slow_calls.ts";
 
-/** A read that takes longer has waited for a disk, or for a core: 256 KiB from memory take 0.05 ms. */
-const SLOW_READ_MS = 2;
-/** The same of a write; the kernel's shortest pauses are 10 ms. */
-const SLOW_WRITE_MS = 10;
+/**
+ * A read that takes longer has waited for a disk, or for a core: 256 KiB from memory take 0.05 ms. Where all cores are busy
+ * one slow read was enough to have a third of a sender's reads elsewhere, though none waited for a disk.
+ */
+const SLOW_READS = { slowMs: 2, onceMs: 20 };
+/** The kernel's shortest pauses of a writer are 10 ms. */
+const SLOW_WRITES = { slowMs: 10, onceMs: 10 };
 
 export class PositionalIo {
-  /** Two of them: a read may have waited for a core, and where all are busy a third of a sender's reads were elsewhere. */
-  readonly #reads = new SlowCalls({ slowMs: SLOW_READ_MS, patience: 2 });
-  readonly #writes = new SlowCalls({ slowMs: SLOW_WRITE_MS, patience: 1 });
+  readonly #reads = new SlowCalls(SLOW_READS);
+  readonly #writes = new SlowCalls(SLOW_WRITES);
   /** Handles for writes on other threads that no write has now. */
   readonly #idle: Deno.FsFile[] = [];
 

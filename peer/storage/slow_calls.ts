@@ -11,10 +11,10 @@ const PAUSE_MS_MAX = 8_000;
 const NEAR_CALLS = 8;
 
 export interface SlowCallsConfig {
-  /** A call that takes as long is slow. */
+  /** A call that takes as long is slow: two of them near each other make a slow disk. */
   readonly slowMs: number;
-  /** Slow ones among few that make a slow disk. */
-  readonly patience: 1 | 2;
+  /** One that takes as long makes a slow disk by itself. */
+  readonly onceMs: number;
 }
 
 export class SlowCalls {
@@ -37,7 +37,7 @@ export class SlowCalls {
       this.#pauseMs = PAUSE_MS;
       return;
     }
-    const isSlowDisk = this.#untilMs !== null || this.config.patience === 1 || this.#callsSinceSlow < NEAR_CALLS;
+    const isSlowDisk = this.#untilMs !== null || ms >= this.config.onceMs || this.#callsSinceSlow < NEAR_CALLS;
     this.#callsSinceSlow = 0;
     if (!isSlowDisk) return;
     this.#untilMs = endedMs + this.#pauseMs;
