@@ -6,6 +6,7 @@ import { bittorrent } from "./bittorrent.ts";
 import { type Contestant, MANAGER, ORIGIN, type Stage, type Workload } from "./contestant.ts";
 import { curl } from "./curl.ts";
 import { LacewingSwarm } from "./lacewing.ts";
+import { LentMemory } from "./lent_memory.ts";
 import { BenchNetwork } from "./network.ts";
 import { startOrigin } from "./origin.ts";
 import { checkHosts } from "./workload.ts";
@@ -80,9 +81,12 @@ async function inFolder(stage: Stage, act: (stage: Stage) => Promise<PairResult>
   }
 }
 
-/** Waits until the disk has what was written before: a kernel with much to write lets whoever writes next sleep. */
-async function written(): Promise<void> {
+/** What the measured part finds: memory for its file, and a disk that has all that was written before. */
+async function lent({ folder, workload: { size } }: Stage): Promise<LentMemory> {
+  const memory = await LentMemory.of(`${folder}/memory`, { size });
+  // A kernel with much to write lets whoever writes next sleep.
   await new Deno.Command("sync").output();
+  return memory;
 }
 
 /** The receiver may ask nobody but the sender. */
@@ -94,12 +98,14 @@ async function ownPair(stage: Stage): Promise<PairResult> {
   const url = origin.url(file!.name);
   await swarm.download(SENDER, url, () => {});
   const figures = (name: string) => Promise.all([SENDER, RECEIVER].map((host) => swarm.figure(host, name)));
-  await written();
+  using memory = await lent(stage);
   await figures("loop_stall_seconds");
   const cpuOf = (host: string) => swarm.daemons.get(host)!.cpuSeconds();
   const before = { sender: cpuOf(SENDER), receiver: cpuOf(RECEIVER) };
   const beganMs = performance.now();
-  const { path } = await swarm.download(RECEIVER, url, () => {}, { disable_back_source: true });
+  const { path } = await swarm.download(RECEIVER, url, (done) => memory.release(done), {
+    disable_back_source: true,
+  });
   const seconds = (performance.now() - beganMs) / 1000;
   const sender = cpuOf(SENDER) - before.sender;
   const receiver = cpuOf(RECEIVER) - before.receiver;
@@ -121,9 +127,9 @@ async function ownPair(stage: Stage): Promise<PairResult> {
 async function rivalPair(rival: Contestant, stage: Stage): Promise<PairResult> {
   await using running = await rival.start(stage);
   const before = await running.totals();
-  await written();
+  using memory = await lent(stage);
   const beganMs = performance.now();
-  await running.fetch(RECEIVER, { onProgress: () => {} });
+  await running.fetch(RECEIVER, { onProgress: (done) => memory.release(done) });
   const seconds = (performance.now() - beganMs) / 1000;
   const { cpuSeconds, sourceCpuSeconds, rssMaxBytes } = await running.totals();
   const { size } = stage.workload;
