@@ -50,8 +50,8 @@ export class PiecePicker {
   #heldCount = 0;
   /** Wanted pieces that are not held. */
   #leftCount = 0;
-  #windowFirst = 0;
-  #windowCount = 0;
+  /** Reader → where it is, and how many pieces from there go before others. */
+  readonly #windows = new Map<unknown, { readonly first: number; readonly count: number }>();
 
   constructor({ pieceCount, random, duplicatesMax, endGameMax }: PickerOptions) {
     this.pieceCount = pieceCount;
@@ -75,22 +75,34 @@ export class PiecePicker {
   }
 
   /** A reader waits for these pieces: they go before rarer ones. */
-  setWindow(first: number, count: number): void {
-    this.#windowFirst = first;
-    this.#windowCount = count;
+  setWindow(reader: unknown, first: number, count: number): void {
+    this.#windows.set(reader, { first, count });
   }
 
-  /** The reader that set the window there last reads no more. */
-  endWindow(first: number): void {
-    if (this.#windowFirst === first) this.#windowCount = 0;
+  /** The reader reads no more. */
+  endWindow(reader: unknown): void {
+    this.#windows.delete(reader);
   }
 
-  /** Pieces held in a row from where the reader in order is, at most `max`; null without such a reader. */
-  leadOfReader(max: number): number | null {
-    if (this.#windowCount === 0) return null;
-    let lead = 0;
-    while (lead < max && this.isHeld(this.#windowFirst + lead)) lead += 1;
-    return lead;
+  /** Pieces held in a row from where the reader is that has fewest of them, at most `max`; null without a reader. */
+  leadOfReaders(max: number): number | null {
+    if (this.#windows.size === 0) return null;
+    let least = max;
+    for (const { first } of this.#windows.values()) {
+      let lead = 0;
+      while (lead < least && this.isHeld(first + lead)) lead += 1;
+      least = lead;
+    }
+    return least;
+  }
+
+  /** Pieces that a reader waits for while nobody works on the first of them; of several readers those that are furthest on. */
+  get waitedFor(): { readonly first: number; readonly count: number } | null {
+    let furthest = null;
+    for (const window of this.#windows.values()) {
+      if (this.#free.has(window.first) && window.first >= (furthest?.first ?? 0)) furthest = window;
+    }
+    return furthest;
   }
 
   /** Everything that a neighbour has now; null takes its offer back. */
@@ -211,10 +223,10 @@ export class PiecePicker {
     return this.#leftCount === 0;
   }
 
-  /** Wanted pieces that nobody works on, ascending, at most `max`. */
-  idlePieces(max: number): number[] {
+  /** Wanted pieces that nobody works on, ascending from `from`, at most `max`. */
+  idlePieces(max: number, from = 0): number[] {
     const result: number[] = [];
-    for (const number of this.#free) {
+    for (let number = this.#free.next(from); number < this.pieceCount; number = this.#free.next(number + 1)) {
       result.push(number);
       if (result.length === max) break;
     }
@@ -276,10 +288,11 @@ export class PiecePicker {
 
   /** Of the pieces in both sets: in the window the first, else the rarest; while few are held, any. */
   #best(own: Bitmap, among: Bitmap, allowed: (piece: number) => boolean): number | null {
-    const windowEnd = Math.min(this.#windowFirst + this.#windowCount, this.pieceCount);
-    for (let at = this.#windowFirst; at < windowEnd; at++) {
-      at = own.nextShared(among, at);
-      if (at < windowEnd && allowed(at)) return at;
+    for (const { first, count } of this.#windows.values()) {
+      const end = Math.min(first + count, this.pieceCount);
+      for (let at = own.nextShared(among, first); at < end; at = own.nextShared(among, at + 1)) {
+        if (allowed(at)) return at;
+      }
     }
     const random = this.#heldCount < RANDOM_FIRST_COUNT;
     let best: number | null = null;

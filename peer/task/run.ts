@@ -37,7 +37,6 @@ export class Run implements StreamingRun {
   readonly #attached = Promise.withResolvers<Session>();
   readonly #opened = Promise.withResolvers<Opened>();
   #range: ByteRange | null = null;
-  #windowFirst = 0;
   #remaining = 0;
   #fromLocal = 0;
   #fromPeers = 0;
@@ -139,8 +138,7 @@ export class Run implements StreamingRun {
     const end = range.offset + range.length;
     while (offset < end) {
       const number = Math.floor(offset / pieceLength);
-      this.#windowFirst = number;
-      if (!session.isComplete) session.setWindow(number, readAhead(session));
+      if (!session.isComplete) session.setWindow(this, number, this.#readAhead(session, offset));
       await session.pieceHeld(number, this.#ended.signal);
       const until = Math.min((number + 1) * pieceLength, end);
       const read = await this.#stored(session, buffer.subarray(0, Math.min(buffer.length, until - offset)), offset);
@@ -168,9 +166,16 @@ export class Run implements StreamingRun {
 
   [Symbol.asyncDispose](): Promise<void> {
     this.fail(new DOMException("The request is not needed any more", "AbortError"));
-    this.#session?.picker.endWindow(this.#windowFirst);
+    this.#session?.picker.endWindow(this);
     this.deps.onDisposed(this);
     return Promise.resolve();
+  }
+
+  /** Pieces that go before others ahead of this reader, from the one with `offset` on. */
+  #readAhead({ layout: { pieceLength } }: Session, offset: number): number {
+    const { offset: start, length } = this.#range!;
+    const end = Math.min(offset + READ_AHEAD_LENGTH, start + length);
+    return Math.max(1, Math.ceil(end / pieceLength) - Math.floor(offset / pieceLength));
   }
 
   #begin(session: Session): void {
@@ -188,8 +193,7 @@ export class Run implements StreamingRun {
       if (session.picker.isHeld(number)) this.#fromLocal += this.#overlap(number);
     }
     this.#remaining -= this.#fromLocal;
-    this.#windowFirst = first;
-    if (this.request.inOrder === true) session.picker.setWindow(first, readAhead(session));
+    if (this.request.inOrder === true) session.picker.setWindow(this, first, this.#readAhead(session, range.offset));
     session.want(first, count);
     this.#attached.resolve(session);
     this.#notify();
@@ -258,9 +262,4 @@ export class Run implements StreamingRun {
       for (const listener of this.#listeners) listener();
     });
   }
-}
-
-/** Pieces that go before others ahead of a reader. */
-function readAhead({ layout: { pieceLength } }: Session): number {
-  return Math.max(1, Math.ceil(READ_AHEAD_LENGTH / pieceLength));
 }

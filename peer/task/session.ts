@@ -109,6 +109,7 @@ export class Session {
       },
       onFatal: (error) => events.onFatal(error),
       cancelPeers: (numbers) => this.#peers.cancel(numbers),
+      canSource: options.canSource,
       isServed: () => this.#peers.inFlight > 0,
     });
     this.#forget = deps.events.knows(
@@ -135,8 +136,8 @@ export class Session {
   }
 
   /** A reader waits for pieces from `first` on. */
-  setWindow(first: number, count: number): void {
-    this.picker.setWindow(first, count);
+  setWindow(reader: unknown, first: number, count: number): void {
+    this.picker.setWindow(reader, first, count);
     this.#pump();
   }
 
@@ -250,7 +251,7 @@ export class Session {
 
   #check(): void {
     this.#peers.look();
-    if (!this.#managed) this.#sources.pump();
+    this.#sources.pump();
     const busy = this.#peers.inFlight > 0 || this.#sources.activeCount > 0 || this.picker.isComplete;
     const nowMs = this.deps.clock.nowMs();
     const stepMs = Math.min(nowMs - this.#checkedAtMs, CHECK_STEP_MS_MAX);

@@ -1,7 +1,6 @@
 /**
  * Reads pieces of one generation from the origin: those that the scheduler
- * leases, and, while no scheduler answers, any wanted piece that nobody works
- * on. A lease ends with its pieces or with one error; what it did not deliver
+ * leases, and those that `OwnReads` says, without a lease. A lease ends with its pieces or with one error; what it did not deliver
  * is free again.
  */
 import type { Clock, Random } from "../core/clock.ts";
@@ -50,6 +49,8 @@ export interface SourceWorkOptions {
   readonly onLeaseEnd: (leaseId: number, error: unknown) => void;
   /** Working alone failed for good. */
   readonly onFatal: (error: unknown) => void;
+  /** Whether this host may read the origin without a lease. */
+  readonly canSource: () => boolean;
   /** Whether neighbours send pieces now: then a host that is alone reads one at a time beside them. */
   readonly isServed: () => boolean;
   /** Ends requests to neighbours for these pieces. */
@@ -101,8 +102,9 @@ export class SourceWork {
     else if (this.options.ledger.meta.ranges) { for (const run of this.#ownRuns) run.abort(NOT_ALONE); }
   }
 
-  /** Starts own runs while alone. */
+  /** Starts own runs: while alone, and for a reader far ahead of the leases. */
   pump(): void {
+    if (!this.#own.isAlone && !this.options.canSource()) return;
     const { piece_length: pieceLength } = this.options.ledger.meta;
     while (!this.#stop.signal.aborted && this.activeCount < piecesAtOnce(this.deps.limiters, pieceLength)) {
       const { isServed, readBytes } = this.options;
@@ -144,6 +146,10 @@ export class SourceWork {
       this.#ownFailures = 0;
     } catch (error) {
       if (signal.aborted) return;
+      if (!this.#own.isAlone) {
+        this.deps.log.info("reading the origin for a reader far ahead failed: it waits for a lease", { error });
+        return this.#own.farFailed();
+      }
       this.#ownFailures = this.options.picker.heldCount > before ? 1 : this.#ownFailures + 1;
       const retryable = error instanceof LacewingError && ["network", "timeout", "source_failed"].includes(error.code);
       this.deps.log.info("reading the origin failed", { error, tries: this.#ownFailures });

@@ -11,7 +11,7 @@ export function createPicker(policy: Policy, pieceCount: number, random: Random)
   if (policy === "random") return new RandomPicker(pieceCount, random);
   const picker = new PiecePicker({ pieceCount, random });
   // A window over everything is the order of a reader.
-  if (policy === "in-order") picker.setWindow(0, pieceCount);
+  if (policy === "in-order") picker.setWindow("all", 0, pieceCount);
   return picker;
 }
 

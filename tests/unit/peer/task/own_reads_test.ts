@@ -97,12 +97,15 @@ Deno.test("OwnReads reads an origin without ranges once, as a whole", () => {
 
 Deno.test("OwnReads gives a reader in order one connection, and each time a run twice as long up to 64 MiB", () => {
   const { own, picker } = setUp(256);
-  picker.setWindow(0, 8);
+  picker.setWindow("reader", 0, 8);
   own.setAlone(true, 0);
   const counts: number[] = [];
   for (let run = own.next(IDLE, 0); run !== null; run = own.next(IDLE, 0)) {
+    const numbers = Array.from({ length: run.count }, (_, index) => run!.first + index);
+    for (const number of numbers) picker.reading(number);
+    picker.setWindow("reader", run.first, 8);
     assertEquals(own.next({ ...IDLE, active: 1 }, 0), null);
-    for (let number = run.first; number < run.first + run.count; number++) picker.held(number);
+    for (const number of numbers) picker.held(number);
     counts.push(run.count);
   }
   assertEquals(counts, [16, 32, 64, 64, 64, 16]);
@@ -112,7 +115,7 @@ Deno.test("OwnReads gives a reader in order one connection, and each time a run 
 function waitingReader() {
   const made = setUp(128);
   made.own.setAlone(true, 0);
-  made.picker.setWindow(0, 8);
+  made.picker.setWindow("reader", 0, 8);
   const { count } = made.own.next(IDLE, 0)!;
   for (let number = 0; number < count; number++) made.picker.reading(number);
   return made;
@@ -145,8 +148,61 @@ Deno.test("OwnReads goes back to one connection when 32 MiB are here ahead of th
   assert(own.next({ ...IDLE, active: 1 }, 151) !== null);
   picker.held(31);
   assertEquals(own.next({ ...IDLE, active: 1 }, 152), null);
-  picker.endWindow(1);
+  picker.endWindow("another");
   assertEquals(own.next({ ...IDLE, active: 1 }, 152), null);
-  picker.endWindow(0);
+  picker.endWindow("reader");
   assertEquals(own.next({ ...IDLE, active: 1 }, 152), { first: 32, count: 4 });
+});
+
+Deno.test("OwnReads gives a second reader a connection of its own, where it is", () => {
+  const { own, picker } = waitingReader();
+  picker.setWindow("second", 100, 8);
+  assertEquals(own.next({ ...IDLE, active: 1 }, 1), { first: 100, count: 4 });
+  for (let number = 100; number < 104; number++) picker.reading(number);
+  assertEquals(own.next({ ...IDLE, active: 2 }, 1), null);
+  for (let number = 100; number < 104; number++) picker.held(number);
+  picker.setWindow("second", 104, 8);
+  assertEquals(own.next({ ...IDLE, active: 1 }, 2), { first: 104, count: 4 });
+});
+
+Deno.test("OwnReads begins where the only reader of a whole content is", () => {
+  const { own, picker } = setUp(128);
+  own.setAlone(true, 0);
+  picker.setWindow("reader", 120, 8);
+  assertEquals(own.next(IDLE, 0), { first: 120, count: 8 });
+});
+
+/** A content with a scheduler, its first pieces leased, and a reader at `first`. */
+function farReader(first: number, { count = 8 } = {}) {
+  const made = setUp(400);
+  for (let number = 0; number < 32; number++) made.picker.reading(number);
+  made.picker.setWindow("front", 0, 8);
+  made.picker.setWindow("far", first, count);
+  return made;
+}
+
+Deno.test("OwnReads reads for a reader that has waited half a second far ahead of the leases, and then goes on", () => {
+  const { own, picker } = farReader(390, { count: 6 });
+  assertEquals(own.next(IDLE, 1_000), null);
+  assertEquals(own.next(IDLE, 1_499), null);
+  assertEquals(own.next({ ...IDLE, active: 1 }, 1_500), null);
+  assertEquals(own.next(IDLE, 1_500), { first: 390, count: 4 });
+  for (let number = 390; number < 394; number++) picker.held(number);
+  picker.setWindow("far", 394, 2);
+  assertEquals(own.next(IDLE, 1_501), { first: 394, count: 2 }, "no more than the reader reads");
+});
+
+Deno.test("OwnReads leaves to the scheduler what comes soon, what a neighbour has, and what could not be read", () => {
+  const near = farReader(159);
+  const offered = farReader(390);
+  const pieces = new Bitmap(400);
+  pieces.add(390);
+  offered.picker.offer("a", pieces);
+  const failed = farReader(390);
+  failed.own.farFailed();
+  const whole = setUp(400, { ranges: false });
+  whole.picker.setWindow("far", 390, 8);
+  for (const { own } of [near, offered, failed, whole]) {
+    assertEquals([own.next(IDLE, 0), own.next(IDLE, 10_000)], [null, null]);
+  }
 });

@@ -50,12 +50,35 @@ Deno.test("pick() breaks ties at random", () => {
 
 Deno.test("pick() puts the reader's window before rarity", () => {
   const made = picker(8, { held: [0, 1, 2, 3] });
-  made.setWindow(4, 2);
+  made.setWindow("reader", 4, 2);
   made.offer("a", pieces("11111111"));
   made.offer("b", pieces("1111111."));
   assertEquals(made.pick("a")!.number, 4);
   assertEquals(made.pick("a")!.number, 5);
   assertEquals(made.pick("a")!.number, 7);
+});
+
+Deno.test("pick() puts the windows of all readers before rarity, until they end", () => {
+  const made = picker(8, { held: [0, 1, 2, 3] });
+  made.setWindow("first", 4, 1);
+  made.setWindow("second", 6, 1);
+  made.setWindow("gone", 5, 1);
+  made.endWindow("gone");
+  made.offer("a", pieces("11111111"));
+  made.offer("b", pieces("111111.."));
+  assertEquals([1, 2, 3].map(() => made.pick("a")!.number), [4, 6, 7]);
+});
+
+Deno.test("waitedFor names what the furthest reader waits for and nobody works on", () => {
+  const made = picker(8, { held: [0, 1, 2, 3] });
+  assertEquals([made.waitedFor, made.leadOfReaders(9)], [null, null]);
+  made.setWindow("held", 2, 2);
+  assertEquals([made.waitedFor, made.leadOfReaders(9), made.leadOfReaders(1)], [null, 2, 1]);
+  made.setWindow("far", 6, 2);
+  made.setWindow("near", 4, 2);
+  assertEquals([made.waitedFor, made.leadOfReaders(9)], [{ first: 6, count: 2 }, 0]);
+  made.reading(6);
+  assertEquals(made.waitedFor, { first: 4, count: 2 });
 });
 
 Deno.test("pick() asks a piece twice only when every offered piece is asked", () => {
@@ -156,6 +179,7 @@ Deno.test("idlePieces() lists wanted pieces that nobody works on", () => {
   made.reading(2);
   assertEquals(made.idlePieces(2), [3, 4]);
   assertEquals(made.idlePieces(10), [3, 4, 5]);
+  assertEquals(made.idlePieces(10, 4), [4, 5]);
 });
 
 Deno.test("availability always equals the number of offers, whatever happens", () => {
