@@ -54,8 +54,9 @@ for (const hosts of [16, 64]) {
 }
 
 Deno.test("the scheduler goes away near the end and never comes back: all end by themselves", () => {
-  const config = coldWave(16, { restarts: [{ atMs: 10_500, awayMs: 500_000 }] });
-  expectSwarm(config, { stretch: 2.0, originCopies: 2.0 });
+  // Digests that the scheduler was gathering go with it: nobody can tell whether a neighbour's bytes of these pieces are right.
+  const restarts = [{ atMs: 10_500, awayMs: 500_000 }];
+  expectSwarms(coldWave(16, { restarts }), 8, { stretch: 2.25, originCopies: 2.0, mean: { stretch: 2.05 } });
 });
 
 Deno.test("each piece crosses a thin link between two racks once", () => {
