@@ -3,9 +3,7 @@
  * Starts them in the order of their needs and stops them in reverse.
  */
 import { formatDuration } from "./core/units.ts";
-import { checkedCertificates } from "./core/certificates.ts";
 import { systemClock } from "./core/clock.ts";
-import { LacewingError } from "./core/errors.ts";
 import type { Logger } from "./core/log.ts";
 import { RateLimiter } from "./core/rate_limit.ts";
 import type { Tracer } from "./core/telemetry.ts";
@@ -23,6 +21,7 @@ import { Orders } from "./scheduler_client/orders.ts";
 import { SchedulerSet } from "./scheduler_client/scheduler_set.ts";
 import { type Proxy, startProxy } from "./proxy/proxy.ts";
 import { mirrorCertificates, proxySettings, withUnverified } from "./proxy/proxy_settings.ts";
+import { readCertificates } from "./source/certificates.ts";
 import type { HttpSourceConfig, HttpSourceOptions } from "./source/http_source.ts";
 import type { Source } from "./source/source.ts";
 import { SourcePlugins } from "./source/plugins.ts";
@@ -280,13 +279,7 @@ function openSource(
 }
 
 async function sourceConfig({ download: { source }, proxy }: DaemonConfig): Promise<HttpSourceConfig> {
-  const key = "download.source.caCerts";
-  const caCerts = await Promise.all(source.caCerts.map(async (path) => {
-    const text = await Deno.readTextFile(path).catch((cause) => {
-      throw new LacewingError("config_invalid", `Cannot use ${key}: cannot read ${path}`, { cause });
-    });
-    return checkedCertificates(text, { key, path });
-  }));
+  const caCerts = await readCertificates(source.caCerts, "download.source.caCerts");
   // The blobs that the mirror asks for are read by the same source.
   if (proxy !== undefined) caCerts.push(...await mirrorCertificates(proxy));
   const { insecure, allowPrivateNetworks, idleTimeout: idleTimeoutMs } = source;

@@ -4,12 +4,12 @@
  * the same plug-ins.
  */
 import type { DaemonConfig } from "../../peer/config.ts";
-import { checkedCertificates } from "../../peer/core/certificates.ts";
 import { systemClock } from "../../peer/core/clock.ts";
 import { LacewingError } from "../../peer/core/errors.ts";
 import type { Logger } from "../../peer/core/log.ts";
 import { machineFacts } from "../../peer/core/machine.ts";
 import { defaultWorkHome } from "../../peer/core/paths.ts";
+import { readCertificates } from "../../peer/source/certificates.ts";
 import { SourcePlugins } from "../../peer/source/plugins.ts";
 import { BUILT_IN_SCHEMES, createSources, type Sources } from "../../peer/source/sources.ts";
 import { absolutePath } from "../output_path.ts";
@@ -39,7 +39,7 @@ export async function originSource(
   const { caCerts, insecure, allowPrivateNetworks } = config?.download.source ?? DEFAULTS;
   const plugins = new SourcePlugins(pluginFolder(place, context, config?.workHome), BUILT_IN_SCHEMES);
   const sources = createSources({
-    config: { caCerts: await Promise.all(caCerts.map(readCertificates)), insecure, allowPrivateNetworks },
+    config: { caCerts: await readCertificates(caCerts, "download.source.caCerts"), insecure, allowPrivateNetworks },
     clock: systemClock,
     random: Math.random,
     log,
@@ -82,12 +82,4 @@ async function daemonConfig(named: string | null, cwd: string): Promise<DaemonCo
   }
   const { parseDaemonConfig } = await import("../../peer/config.ts");
   return parseDaemonConfig(text, path);
-}
-
-async function readCertificates(path: string): Promise<string> {
-  const key = "download.source.caCerts";
-  const text = await Deno.readTextFile(path).catch((cause) => {
-    throw new LacewingError("config_invalid", `Cannot read certificates ${path} of ${key}`, { cause });
-  });
-  return checkedCertificates(text, { key, path });
 }

@@ -3,9 +3,8 @@
  * started with: compiles expressions, reads certificates, and makes the source
  * from which the engine reads origins that are not verified.
  */
-import { checkedCertificates } from "../core/certificates.ts";
-import { LacewingError } from "../core/errors.ts";
 import type { DaemonConfig } from "../config.ts";
+import { readCertificates } from "../source/certificates.ts";
 import type { Source } from "../source/source.ts";
 import type { ProxyConfig } from "./proxy.ts";
 
@@ -48,13 +47,7 @@ export function proxySettings(
 
 /** PEM texts of `registryMirror.certs`. @throws {LacewingError} `config_invalid` for one that cannot be read or is none */
 export async function mirrorCertificates({ registryMirror: { certs } }: Section): Promise<string[]> {
-  const key = "proxy.registryMirror.certs";
-  return await Promise.all(certs.map(async (path) => {
-    const text = await Deno.readTextFile(path).catch((cause) => {
-      throw new LacewingError("config_invalid", `Cannot use ${key}: cannot read ${path}`, { cause });
-    });
-    return checkedCertificates(text, { key, path });
-  }));
+  return await readCertificates(certs, "proxy.registryMirror.certs");
 }
 
 /** Reads configured registries without verifying their certificates, and everything else as before. */
