@@ -70,7 +70,11 @@ export interface Member {
 }
 
 /** A host that joins; what it said then is not in it yet. @param joinNumber higher than those before */
-export function createMember({ id, type }: HostFacts, joinNumber: number, nowMs: number): Member {
+export function createMember(
+  { id, type }: Pick<HostFacts, "id" | "type">,
+  joinNumber: number,
+  nowMs: number,
+): Member {
   return {
     hostId: id,
     type,

@@ -1,25 +1,10 @@
 import { assertEquals } from "@std/assert";
 import fc from "fast-check";
-import type { Member } from "../../../../manager/scheduler/resource.ts";
+import { createMember, type Member } from "../../../../manager/scheduler/resource.ts";
 import { Roster } from "../../../../manager/scheduler/roster.ts";
 
 function member(hostId: string, leaseCount = 0): Member {
-  return {
-    hostId,
-    type: "normal",
-    joinNumber: 1,
-    joinedAtMs: 0,
-    canSource: true,
-    anonymous: false,
-    partial: false,
-    refused: null,
-    failures: 0,
-    notBeforeMs: 0,
-    lapses: 0,
-    leasedBytes: 0,
-    leaseCount,
-    toldFailed: false,
-  };
+  return { ...createMember({ id: hostId, type: "normal" }, 1, 0), canSource: true, leaseCount };
 }
 
 Deno.test("Roster keeps its members in order of their ids, whoever comes and goes", () => {
