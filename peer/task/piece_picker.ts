@@ -6,7 +6,8 @@
  * game, and then only when every missing piece that is offered is asked for);
  * a neighbour that sent a wrong piece is not asked again for this task.
  * Rarest first with random ties, the first pieces at random: in-order picking
- * costs 3-5 times the time in a cold swarm (Legout et al., IMC 2006).
+ * costs 3-5 times the time in a cold swarm (Legout et al., IMC 2006). Hosts that send first what they have not sent make up
+ * for most of that: 16 hosts take 1.22 and not 1.08 x the bound, 1,000 hosts 1.18 and not 1.16 (tests/sim).
  */
 import { Bitmap } from "../core/bitmap.ts";
 import type { Random } from "../core/clock.ts";
